@@ -1,0 +1,1 @@
+"""cuzk: a Groth16 proving engine."""

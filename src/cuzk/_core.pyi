@@ -1,0 +1,76 @@
+"""The native core. Arrays are C-contiguous numpy arrays that the caller owns; the GIL is released.
+
+``curve`` is "bn254" or "bls12_381", ``group`` "g1" or "g2", ``field`` "fp" or "fr". Shapes: scalars (n, 4),
+G1 points (n, 8) or (n, 12), G2 points (n, 16) or (n, 24) of uint64. Nothing here reads or writes outside
+the arrays; sizes that do not fit raise ValueError.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+U64 = NDArray[np.uint64]
+U32 = NDArray[np.uint32]
+
+# Which build of the arithmetic runs: "adx" where the CPU has BMI2 and ADX, else "portable".
+def paths() -> list[str]: ...
+def path() -> str: ...
+def use_path(name: str) -> None: ...
+
+# Field vectors (field.hpp, vector.hpp)
+def first_not_canonical(curve: str, field: str, values: U64, threads: int) -> int: ...  # index, or -1
+def to_montgomery(curve: str, field: str, values: U64, out: U64, threads: int) -> None: ...
+def from_montgomery(curve: str, field: str, values: U64, out: U64, threads: int) -> None: ...
+def pointwise(  # out = (a * b - minus) * scale; minus may be None; scale (1, 4); all Montgomery; out may be a
+    curve: str, a: U64, b: U64, minus: U64 | None, scale: U64, out: U64, threads: int
+) -> None: ...
+def combine(  # out = sum_k factors[k] * vectors[k], Montgomery
+    curve: str, vectors: list[U64], factors: U64, out: U64, threads: int
+) -> None: ...
+def powers(curve: str, base: U64, first: U64, out: U64, threads: int) -> None: ...  # out_i = first * base^i
+def lagrange(  # out_i = L_i(tau) over the domain of `root`, Montgomery; tau must not lie in the domain
+    curve: str, root: U64, tau: U64, out: U64, threads: int
+) -> None: ...
+
+# Sparse matrices (sparse.hpp): see cuzk.r1cs.SparseMatrix
+def product(  # witness plain; out (size, 4) Montgomery, rows past the matrix zeroed; out[bitrev(i)] if bit_reversed
+    curve: str, row_ptr: U64, wires: U32, coefficients: U32, values: U64,
+    witness: U64, out: U64, bit_reversed: bool, threads: int,
+) -> None: ...
+def product_points(  # out_i = sum of coefficient * points[wire] over row i
+    curve: str, group: str, row_ptr: U64, wires: U32, coefficients: U32, values: U64,
+    points: U64, out: U64, threads: int,
+) -> None: ...
+
+# NTT (ntt.hpp). forward: natural -> bit-reversed; inverse: bit-reversed -> natural; in place, Montgomery.
+def ntt(curve: str, values: U64, root: U64, shift: U64, inverse: bool, threads: int) -> None: ...
+def bit_reverse(values: U64) -> None: ...  # permute rows in place, any row width
+
+# Points (curve.hpp, msm.hpp, fixed_base.hpp)
+def msm(  # scalars plain and below r; index None or (n,): bases[k] takes scalars[index[k]]; out (1, words)
+    curve: str, group: str, bases: U64, scalars: U64, index: U32 | None, out: U64, threads: int
+) -> None: ...
+def fixed_base(curve: str, group: str, base: U64, scalars: U64, out: U64, threads: int) -> None: ...
+def scale_points(curve: str, group: str, points: U64, scalar: U64, out: U64, threads: int) -> None: ...
+def group_ntt(curve: str, group: str, points: U64, root: U64, inverse: bool, threads: int) -> None: ...
+
+# Checks and pairing (pairing.hpp, check.hpp)
+def first_bad_point(  # (index, reason) with reason "range", "curve" or "subgroup"; (-1, "") when all are good
+    curve: str, group: str, points: U64, subgroup: bool, threads: int
+) -> tuple[int, str]: ...
+def decompress(  # big-endian zcash encoding, compressed (n, 48 / 96) bytes -> points; (index, reason) of the first bad one
+    curve: str, group: str, data: NDArray[np.uint8], out: U64, threads: int
+) -> tuple[int, str]: ...
+def pairing_product_is_one(curve: str, g1: U64, g2: U64, threads: int) -> bool: ...
+def pairing(curve: str, g1: U64, g2: U64, out: U64) -> None: ...  # one pairing, final exponentiation done; out (12, fp_words) Montgomery
+
+# Readers' inner loops (records.hpp)
+def r1cs_terms(  # count pass over section 2: per-matrix term counts, or raises ValueError("offset ...")
+    data: NDArray[np.uint8], constraints: int, wires: int, field_bytes: int
+) -> tuple[int, int, int]: ...
+def r1cs_fill(  # fill pass: CSR arrays and coefficient numbers for A, B, C; returns the dictionary (k, 4) plain
+    data: NDArray[np.uint8], constraints: int, field_bytes: int,
+    row_ptrs: list[U64], wires: list[U32], coefficients: list[U32],
+) -> U64: ...
+def number_values(  # records (n, stride) bytes: 32-byte values at `offset` numbered by first use after `seed` (m, 4); out (n,)
+    records: NDArray[np.uint8], offset: int, seed: U64, out: U32
+) -> U64: ...

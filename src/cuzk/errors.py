@@ -1,0 +1,80 @@
+"""The exception tree.
+
+    CuzkError
+    ├── FormatError            a file or a value is malformed (exit status 2)
+    │   └── InsecureKeyError   a well-formed key that proves nothing (delta = gamma, no contribution)
+    ├── CircuitError           circuit, witness and key do not belong together (exit status 2)
+    │   └── UnsatisfiedError   the witness does not satisfy the circuit (exit status 1)
+    ├── ProofError             a proof made here failed its own verification (exit status 1)
+    └── BackendError           a device could not do the work (exit status 3)
+        ├── DeviceUnavailable  the device asked for is not there
+        ├── OutOfMemory        the memory asked for is not there
+        └── KernelError        the native code reported a failure
+
+A proof that does not verify is a value (``False``), malformed input is an exception.
+Every message is one line: file, section or field, expected, found, what to do.
+"""
+
+
+class CuzkError(Exception):
+    """Root of the tree; ``code`` is the stable word that ``--json`` prints."""
+
+    code = "error"
+    exit_status = 2
+
+
+class FormatError(CuzkError):
+    """A file or value is malformed."""
+
+    code = "bad-format"
+
+
+class InsecureKeyError(FormatError):
+    """A key whose toxic waste is known: anyone can forge its proofs."""
+
+    code = "insecure-key"
+
+
+class CircuitError(CuzkError):
+    """Circuit, witness and key do not belong together."""
+
+    code = "mismatch"
+
+
+class UnsatisfiedError(CircuitError):
+    """The witness does not satisfy the circuit."""
+
+    code = "unsatisfied"
+    exit_status = 1
+
+
+class ProofError(CuzkError):
+    """A proof made here failed its own verification and was withheld."""
+
+    code = "invalid-proof"
+    exit_status = 1
+
+
+class BackendError(CuzkError):
+    """A device could not do the work."""
+
+    code = "backend"
+    exit_status = 3
+
+
+class DeviceUnavailable(BackendError):
+    """The device asked for is not there."""
+
+    code = "no-device"
+
+
+class OutOfMemory(BackendError):
+    """The memory asked for is not there."""
+
+    code = "out-of-memory"
+
+
+class KernelError(BackendError):
+    """The native code reported a failure."""
+
+    code = "kernel"

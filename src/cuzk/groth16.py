@@ -1,0 +1,141 @@
+"""The nouns of Groth16 (Groth, "On the Size of Pairing-based Non-interactive Arguments", 2016).
+
+    A = alpha + sum w_i A_i(tau) + r delta
+    B = beta  + sum w_i B_i(tau) + s delta
+    C = sum_private w_i L_i + h(tau) Z(tau) / delta + s A + r B - r s delta
+    valid:  e(A, B) = e(alpha, beta) e(IC_0 + sum public_i IC_i, gamma) e(C, delta)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.curves import Curve
+from cuzk.r1cs import Matrices
+from cuzk.vectors import Points
+
+SNARKJS = "snarkjs"  # H holds Lagrange points on the odd coset: scalars are evaluations of A B - C there
+BELLMAN = "bellman"  # H holds powers of tau times Z: scalars are the coefficients of the quotient
+
+
+@dataclass(frozen=True)
+class Query:
+    """Points of a key and the wires whose values multiply them: points[k] goes with w[wires[k]]."""
+
+    points: Points
+    wires: range | NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class VerifyingKey:
+    """The five group elements of the pairing equation's right side; all vectors of length one but ``ic``."""
+
+    curve: Curve
+    alpha_g1: Points
+    beta_g2: Points
+    gamma_g2: Points
+    delta_g2: Points
+    ic: Points  # public + 1 points in G1, the constant's first
+
+    @property
+    def public(self) -> int:
+        """How many public signals a statement has."""
+        return len(self.ic) - 1
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """One step of a .zkey's phase 2: delta' = delta * x, with a proof of knowledge of x."""
+
+    delta_after: Points
+    g1_s: Points
+    g1_sx: Points
+    g2_spx: Points
+    transcript: bytes  # 64
+    kind: int  # 0 text, 1 beacon
+    parameters: bytes  # as stored: (1, length, name), (2, iterations), (3, length, beacon hash)
+
+
+@dataclass(frozen=True)
+class Ceremony:
+    """Section 10 of a .zkey."""
+
+    circuit_hash: bytes  # 64: BLAKE2b-512 of the key before any contribution
+    contributions: tuple[Contribution, ...]
+
+
+@dataclass(frozen=True)
+class Lagrange:
+    """Level k of a prepared .ptau: points times L_i(tau) over the domain of 2^k, natural order."""
+
+    tau_g1: Points
+    tau_g2: Points
+    alpha_tau_g1: Points
+    beta_tau_g1: Points
+
+
+@dataclass(frozen=True)
+class PowersOfTau:
+    """Phase 1: powers of a secret tau in both groups, alone and times alpha and beta."""
+
+    curve: Curve
+    power: int
+    ceremony_power: int
+    tau_g1: Points  # 2^(power + 1) - 1
+    tau_g2: Points  # 2^power
+    alpha_tau_g1: Points  # 2^power
+    beta_tau_g1: Points  # 2^power
+    beta_g2: Points  # 1
+    contributions: int
+    levels: tuple[Lagrange, ...]  # k = 0..power; empty before `prepare phase2`
+    top_tau_g1: Points  # level power + 1 of tau_g1 (2^(power + 1) points); empty before preparation
+    source: str
+
+
+@dataclass(frozen=True)
+class ProvingKey:
+    """Everything a prover needs but the witness.
+
+    Points may be views of a mapped file: keep the key alive while they are used. ``matrices`` is None
+    where the file has none (bellman's .params): a circuit must then be given apart, and the queries'
+    wires follow from its columns.
+    """
+
+    vk: VerifyingKey
+    beta_g1: Points
+    delta_g1: Points
+    a: Query
+    b_g1: Query
+    b_g2: Query
+    l: Query  # private wires, already over delta  # noqa: E741
+    h: Points
+    recipe: str  # SNARKJS or BELLMAN
+    log_domain: int
+    generator: int  # the roots of unity are generator^((r - 1) / 2^k)
+    matrices: Matrices | None
+    ceremony: Ceremony | None  # a .zkey's record of contributions
+    source: str  # what to call it in messages: a file name
+    digest: str  # hex BLAKE2b-256 of the header and IC, which bind delta and so the whole key
+    file_bytes: int
+
+    @property
+    def curve(self) -> Curve:
+        """The curve all points lie on."""
+        return self.vk.curve
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A and C in G1, B in G2; vectors of length one."""
+
+    a: Points
+    b: Points
+    c: Points
+
+    @property
+    def curve(self) -> Curve:
+        """The curve the points lie on."""
+        return self.a.curve

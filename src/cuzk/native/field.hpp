@@ -1,0 +1,115 @@
+// Prime fields in Montgomery form: an element x is held as x * R mod p, R = 2^(64 * words), always
+// fully reduced (one encoding per value). Both curves' Fp and Fr have a spare top bit, so the "no-carry"
+// multiplication applies (words + 1 words of accumulator; gnark-crypto's field documentation).
+#pragma once
+
+#include "word.hpp"
+
+namespace cuzk::CUZK_PATH {
+
+template <class Params>
+struct Field {
+  using P = Params;
+  static constexpr int N = P::words;
+  u64 w[N];
+
+  static constexpr Field zero() { return Field{}; }
+  static constexpr Field one() { return from_words(P::one); }
+  static constexpr Field from_words(const u64* words) {
+    Field f{};
+    for (int i = 0; i < N; i++) f.w[i] = words[i];
+    return f;
+  }
+
+  constexpr bool is_zero() const {
+    u64 any = 0;
+    for (int i = 0; i < N; i++) any |= w[i];
+    return any == 0;
+  }
+  constexpr bool operator==(const Field& o) const {
+    u64 any = 0;
+    for (int i = 0; i < N; i++) any |= w[i] ^ o.w[i];
+    return any == 0;
+  }
+
+  // Is this word vector below the modulus, that is, a legal element?
+  static constexpr bool is_canonical(const u64* words) {
+    u64 borrow = 0;
+    for (int i = 0; i < N; i++) sub_borrow(words[i], P::modulus[i], borrow);
+    return borrow != 0;
+  }
+
+  constexpr Field operator+(const Field& o) const {
+    Field s{};
+    u64 carry = 0;
+    for (int i = 0; i < N; i++) s.w[i] = add_carry(w[i], o.w[i], carry);
+    return s.reduced_once();  // the spare bit keeps the sum within N words
+  }
+  constexpr Field operator-(const Field& o) const {
+    Field d{};
+    u64 borrow = 0, carry = 0, mask;
+    for (int i = 0; i < N; i++) d.w[i] = sub_borrow(w[i], o.w[i], borrow);
+    mask = 0 - borrow;
+    for (int i = 0; i < N; i++) d.w[i] = add_carry(d.w[i], P::modulus[i] & mask, carry);
+    return d;
+  }
+  constexpr Field operator-() const { return zero() - *this; }
+  constexpr Field doubled() const { return *this + *this; }
+
+  constexpr Field operator*(const Field& o) const {
+    u64 t[N + 1] = {};
+    for (int i = 0; i < N; i++) {
+      u64 carry = 0;
+      for (int j = 0; j < N; j++) t[j] = mul_add(w[j], o.w[i], t[j], carry);
+      t[N] = carry;
+      u64 q = t[0] * P::inverse;
+      carry = 0;
+      mul_add(q, P::modulus[0], t[0], carry);
+      for (int j = 1; j < N; j++) t[j - 1] = mul_add(q, P::modulus[j], t[j], carry);
+      t[N - 1] = t[N] + carry;
+    }
+    return from_words(t).reduced_once();
+  }
+  constexpr Field squared() const { return *this * *this; }
+
+  // Plain integer words -> Montgomery and back.
+  static constexpr Field from_plain(const u64* plain) { return from_words(plain) * from_words(P::r2); }
+  constexpr Field to_plain() const {
+    Field unit{};
+    unit.w[0] = 1;
+    return *this * unit;
+  }
+  static constexpr Field from_u64(u64 value) {
+    u64 plain[N] = {value};
+    return from_plain(plain);
+  }
+
+  // Exponent: little-endian words, plain.
+  constexpr Field pow(const u64* exponent, int words) const {
+    Field result = one();
+    for (int i = words * 64 - 1; i >= 0; i--) {
+      result = result.squared();
+      if (exponent[i / 64] >> (i % 64) & 1) result = result * *this;
+    }
+    return result;
+  }
+
+  // 0 maps to 0.
+  constexpr Field inverse() const {
+    u64 exponent[N] = {};
+    u64 borrow = 0;
+    for (int i = 0; i < N; i++) exponent[i] = sub_borrow(P::modulus[i], i == 0 ? 2 : 0, borrow);
+    return pow(exponent, N);
+  }
+
+  constexpr Field reduced_once() const {
+    Field d{};
+    u64 borrow = 0;
+    for (int i = 0; i < N; i++) d.w[i] = sub_borrow(w[i], P::modulus[i], borrow);
+    u64 keep = 0 - borrow;
+    for (int i = 0; i < N; i++) d.w[i] = (w[i] & keep) | (d.w[i] & ~keep);
+    return d;
+  }
+};
+
+}  // namespace cuzk::CUZK_PATH
