@@ -1,0 +1,159 @@
+// Points of y^2 = x^3 + b over F = Fp (G1) or Fp2 (G2).
+//
+// Affine<F> is the layout of files and of vectors.py: x, y, infinity = all zero words (b is not zero, so
+// (0, 0) is never a point). Xyzz<F> is the extended form of sums: x = X / ZZ, y = Y / ZZZ, ZZ^3 = ZZZ^2,
+// infinity has ZZ = 0. The formulas are those of the Explicit-Formulas Database ("shortw/xyzz":
+// add-2008-s, madd-2008-s, dbl-2008-s-1, a = 0); every operation here takes equal, opposite and infinite
+// operands.
+#pragma once
+
+#include <cstddef>
+
+#include "fp2.hpp"
+
+namespace cuzk::CUZK_PATH {
+
+template <class F>
+struct Affine {
+  static constexpr int N = 2 * F::N;
+  F x, y;
+
+  static constexpr Affine infinity() { return Affine{}; }
+  static constexpr Affine from_words(const u64* words) {
+    return {F::from_words(words), F::from_words(words + F::N)};
+  }
+  constexpr bool is_infinity() const { return x.is_zero() && y.is_zero(); }
+  constexpr bool operator==(const Affine& o) const { return x == o.x && y == o.y; }
+  constexpr Affine operator-() const { return {x, -y}; }
+  // Does y^2 = x^3 + b hold? Infinity counts as on the curve.
+  constexpr bool is_on_curve(const F& b) const {
+    return is_infinity() || y.squared() == x.squared() * x + b;
+  }
+};
+
+template <class F>
+struct Xyzz {
+  F x, y, zz, zzz;
+
+  static constexpr Xyzz infinity() { return Xyzz{}; }
+  static constexpr Xyzz from_affine(const Affine<F>& p) {
+    if (p.is_infinity()) return infinity();
+    return {p.x, p.y, F::one(), F::one()};
+  }
+  constexpr bool is_infinity() const { return zz.is_zero(); }
+  constexpr Xyzz operator-() const { return {x, -y, zz, zzz}; }
+
+  // The same point, whatever the scaling.
+  constexpr bool operator==(const Xyzz& o) const {
+    if (is_infinity() || o.is_infinity()) return is_infinity() == o.is_infinity();
+    return x * o.zz == o.x * zz && y * o.zzz == o.y * zzz;
+  }
+
+  constexpr Xyzz doubled() const {
+    F u = y.doubled(), v = u.squared(), w = u * v, s = x * v;
+    F x2 = x.squared(), m = x2.doubled() + x2;
+    F x3 = m.squared() - s.doubled();
+    return {x3, m * (s - x3) - w * y, v * zz, w * zzz};
+  }
+
+  constexpr Xyzz operator+(const Affine<F>& o) const {
+    if (o.is_infinity()) return *this;
+    if (is_infinity()) return from_affine(o);
+    F p = o.x * zz - x, r = o.y * zzz - y;
+    if (p.is_zero()) return r.is_zero() ? doubled() : infinity();
+    F pp = p.squared(), ppp = p * pp, q = x * pp;
+    F x3 = r.squared() - ppp - q.doubled();
+    return {x3, r * (q - x3) - y * ppp, zz * pp, zzz * ppp};
+  }
+
+  constexpr Xyzz operator+(const Xyzz& o) const {
+    if (o.is_infinity()) return *this;
+    if (is_infinity()) return o;
+    F u1 = x * o.zz, s1 = y * o.zzz;
+    F p = o.x * zz - u1, r = o.y * zzz - s1;
+    if (p.is_zero()) return r.is_zero() ? doubled() : infinity();
+    F pp = p.squared(), ppp = p * pp, q = u1 * pp;
+    F x3 = r.squared() - ppp - q.doubled();
+    return {x3, r * (q - x3) - s1 * ppp, zz * o.zz * pp, zzz * o.zzz * ppp};
+  }
+
+  // Given 1 / ZZZ: 1 / ZZ = (ZZ / ZZZ)^2.
+  constexpr Affine<F> scaled_by(const F& zzz_inverse) const {
+    return {x * (zz * zzz_inverse).squared(), y * zzz_inverse};
+  }
+  constexpr Affine<F> to_affine() const {
+    return is_infinity() ? Affine<F>::infinity() : scaled_by(zzz.inverse());
+  }
+
+  // this * scalar; the scalar is little-endian plain words, of any size.
+  constexpr Xyzz times(const u64* scalar, int words) const {
+    Xyzz sum = infinity();
+    for (int i = words * 64 - 1; i >= 0; i--) {
+      sum = sum.doubled();
+      if (scalar[i / 64] >> (i % 64) & 1) sum = sum + *this;
+    }
+    return sum;
+  }
+};
+
+// Replace values[i] by its inverse with one inversion and 3 (n - 1) products; zeros stay zero. `scratch`
+// holds n elements.
+template <class F>
+constexpr void invert_all(F* values, F* scratch, std::size_t n) {
+  F product = F::one();
+  for (std::size_t i = 0; i < n; i++) {
+    scratch[i] = product;
+    if (!values[i].is_zero()) product = product * values[i];
+  }
+  F inverse = product.inverse();
+  for (std::size_t i = n; i-- > 0;) {
+    if (values[i].is_zero()) continue;
+    F result = inverse * scratch[i];
+    inverse = inverse * values[i];
+    values[i] = result;
+  }
+}
+
+// out[i] = points[i] in affine form, one inversion for all; `scratch` holds n elements.
+template <class F>
+constexpr void to_affine_all(const Xyzz<F>* points, Affine<F>* out, F* scratch, std::size_t n) {
+  F product = F::one();
+  for (std::size_t i = 0; i < n; i++) {
+    scratch[i] = product;
+    if (!points[i].is_infinity()) product = product * points[i].zzz;
+  }
+  F inverse = product.inverse();
+  for (std::size_t i = n; i-- > 0;) {
+    if (points[i].is_infinity()) {
+      out[i] = Affine<F>::infinity();
+      continue;
+    }
+    F zzz_inverse = inverse * scratch[i];
+    inverse = inverse * points[i].zzz;
+    out[i] = points[i].scaled_by(zzz_inverse);
+  }
+}
+
+// The types of one curve (a struct of curve_constants.hpp) on this arithmetic path.
+template <class Curve>
+struct CurveTypes {
+  using Fp = Field<typename Curve::FpParams>;
+  using Fr = Field<typename Curve::FrParams>;
+  using Fp2 = cuzk::CUZK_PATH::Fp2<Fp>;
+  using G1 = Affine<Fp>;
+  using G2 = Affine<Fp2>;
+
+  static constexpr Fp g1_b() { return Fp::from_words(Curve::b); }
+  static constexpr Fp2 g2_b() {
+    return {Fp::from_words(Curve::twist_b[0]), Fp::from_words(Curve::twist_b[1])};
+  }
+  static constexpr G1 g1_generator() {
+    return {Fp::from_words(Curve::g1[0]), Fp::from_words(Curve::g1[1])};
+  }
+  static constexpr G2 g2_generator() {
+    return {{Fp::from_words(Curve::g2[0]), Fp::from_words(Curve::g2[1])},
+            {Fp::from_words(Curve::g2[2]), Fp::from_words(Curve::g2[3])}};
+  }
+};
+
+}  // namespace cuzk::CUZK_PATH
