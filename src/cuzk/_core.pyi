@@ -63,14 +63,14 @@ def decompress(  # big-endian zcash encoding, compressed (n, 48 / 96) bytes -> p
 def pairing_product_is_one(curve: str, g1: U64, g2: U64, threads: int) -> bool: ...
 def pairing(curve: str, g1: U64, g2: U64, out: U64) -> None: ...  # one pairing, final exponentiation done; out (12, fp_words) Montgomery
 
-# Readers' inner loops (records.hpp)
-def r1cs_terms(  # count pass over section 2: per-matrix term counts, or raises ValueError("offset ...")
-    data: NDArray[np.uint8], constraints: int, wires: int, field_bytes: int
+# Readers' inner loops (records.hpp); `data` and `records` may be read-only views of a mapped file
+def r1cs_terms(  # count pass over section 2 of an .r1cs: terms of A, B, C with a non-zero coefficient; ValueError names the constraint
+    curve: str, data: NDArray[np.uint8], constraints: int, wires: int
 ) -> tuple[int, int, int]: ...
-def r1cs_fill(  # fill pass: CSR arrays and coefficient numbers for A, B, C; returns the dictionary (k, 4) plain
-    data: NDArray[np.uint8], constraints: int, field_bytes: int,
+def r1cs_fill(  # fill pass: CSR arrays of A, B, C (row_ptrs may be longer than constraints + 1: the rest stays); returns the dictionary (k, 4) plain, 1 and r-1 first
+    curve: str, data: NDArray[np.uint8], constraints: int,
     row_ptrs: list[U64], wires: list[U32], coefficients: list[U32],
 ) -> U64: ...
-def number_values(  # records (n, stride) bytes: 32-byte values at `offset` numbered by first use after `seed` (m, 4); out (n,)
+def number_values(  # records (n, stride) bytes: 32-byte values at `offset` numbered by first use after the distinct values of `seed` (m, 4); out (n,); returns all values (k, 4)
     records: NDArray[np.uint8], offset: int, seed: U64, out: U32
 ) -> U64: ...
