@@ -55,9 +55,19 @@ class Backend(Protocol):
         ...
 
     def pointwise(
-        self, a: Buffer, b: Buffer, minus: Buffer | None = None, scale: int = 1
+        self,
+        a: Buffer,
+        b: Buffer | None = None,
+        minus: Buffer | None = None,
+        scale: int = 1,
+        *,
+        into: Buffer | None = None,
     ) -> Buffer:
-        """(a_i * b_i - minus_i) * scale, all Montgomery; may reuse the memory of ``a``."""
+        """(a_i * b_i - minus_i) * scale, all Montgomery; no ``b`` is all ones, no ``minus`` all zeros.
+
+        ``scale`` is a plain integer. The result overwrites ``into`` (one of the operands, of which only
+        the result may be used from then on) or, without it, is new memory.
+        """
         ...
 
     def msm(self, bases: Buffer, scalars: Buffer, wires: object = None) -> Points:

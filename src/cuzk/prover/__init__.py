@@ -1,0 +1,53 @@
+"""Groth16's prover, in the four phases of the paper (the equations are those of :mod:`cuzk.groth16`).
+
+    evaluate   A w, B w, C w     one value per constraint
+    quotient   h = (A B - C)/Z   as the scalars that the key's H points take
+    commit     five sums         sum w_i A_i, sum w_i B_i in G1 and in G2, sum w_i L_i, sum h_i H_i
+    assemble   A, B, C           blinded by r and s
+
+Reference: Groth, "On the Size of Pairing-based Non-interactive Arguments", EUROCRYPT 2016, section 3.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+from cuzk.backends import Backend
+from cuzk.groth16 import Proof
+from cuzk.prover.assemble import assemble
+from cuzk.prover.commit import commit
+from cuzk.prover.evaluate import evaluate
+from cuzk.prover.quotient import quotient
+from cuzk.prover.resident import ResidentKey, reside
+from cuzk.vectors import Scalars
+
+__all__ = ["Phase", "ResidentKey", "prove", "reside"]
+
+Phase = Callable[[str], AbstractContextManager[None]]
+"""Entered around each phase with its name: a stopwatch, a progress bar, or nothing."""
+
+
+def untimed(_: str) -> AbstractContextManager[None]:
+    """The phase hook of a caller who does not want to know."""
+    return nullcontext()
+
+
+def prove(
+    key: ResidentKey,
+    witness: Scalars,
+    backend: Backend,
+    r: int,
+    s: int,
+    phase: Phase = untimed,
+) -> Proof:
+    """The proof for ``witness`` (plain form, w[0] = 1) blinded by ``r`` and ``s``; nothing is checked here."""
+    w = backend.put(witness)
+    with phase("evaluate"):
+        a, b, c = evaluate(key, w, backend)
+    with phase("quotient"):
+        h = quotient(key, a, b, c, backend)
+    with phase("commit"):
+        sums = commit(key, w, h, backend, phase)
+    with phase("assemble"):
+        return assemble(key, sums, r, s, backend)

@@ -1,0 +1,19 @@
+"""Phase 1: the values of A w, B w and C w on the domain, one per row, zero past the last row.
+
+A satisfied constraint has (C w)_i = (A w)_i (B w)_i, so C is that product and its matrix is not needed
+(a .zkey does not even hold it). The public rows are part of A; B and C are zero there. A witness that
+does not satisfy the circuit gives a proof that does not verify, which the caller's self-check finds.
+"""
+
+from __future__ import annotations
+
+from cuzk.backends import Backend, Buffer
+from cuzk.prover.resident import ResidentKey
+
+
+def evaluate(key: ResidentKey, w: Buffer, backend: Backend) -> tuple[Buffer, Buffer, Buffer]:
+    """Three Montgomery vectors as long as the domain."""
+    n = 1 << key.key.log_domain
+    a = backend.product(key.matrix_a, w, n)
+    b = backend.product(key.matrix_b, w, n)
+    return a, b, backend.pointwise(a, b)

@@ -1,0 +1,55 @@
+"""A proving key whose points and matrices a device knows: made once, used for many proofs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cuzk.backends import Backend, Buffer
+from cuzk.groth16 import ProvingKey, Query
+from cuzk.r1cs import Matrices, SparseMatrix
+
+
+@dataclass(frozen=True)
+class ResidentQuery:
+    """Points on the device and the wires whose values multiply them."""
+
+    points: Buffer
+    wires: object  # range or (n,) uint32
+
+
+@dataclass(frozen=True)
+class ResidentKey:
+    """Buffers of one backend; ``key`` and ``matrices`` own the memory they may be views of."""
+
+    key: ProvingKey
+    matrices: Matrices
+    matrix_a: Buffer
+    matrix_b: Buffer
+    a: ResidentQuery
+    b_g1: ResidentQuery
+    b_g2: ResidentQuery
+    l: ResidentQuery  # noqa: E741
+    h: ResidentQuery
+
+
+def reside(key: ProvingKey, matrices: Matrices, backend: Backend) -> ResidentKey:
+    """Put what every proof needs on the device; key and circuit must already be known to fit."""
+
+    def matrix(value: SparseMatrix) -> Buffer:
+        return backend.put(value)
+
+    def query(value: Query) -> ResidentQuery:
+        return ResidentQuery(backend.put(value.points), value.wires)
+
+    return ResidentKey(
+        key,
+        matrices,
+        matrix(matrices.a),
+        matrix(matrices.b),
+        query(key.a),
+        query(key.b_g1),
+        query(key.b_g2),
+        query(key.l),
+        # bellman's keys have one point less than the domain: h has degree n - 2
+        query(Query(key.h, range(len(key.h)))),
+    )
