@@ -39,6 +39,14 @@ void use_path(const std::string& name) {
   }
 }
 
+std::string compiler() {
+#ifdef __clang__
+  return "clang++ " __clang_version__;
+#else
+  return "g++ " __VERSION__;
+#endif
+}
+
 }  // namespace
 
 bool adx_chosen() { return use_adx; }
@@ -49,6 +57,7 @@ NB_MODULE(_core, m) {
   using namespace cuzk;
   m.def("paths", &paths);
   m.def("path", [] { return std::string(adx_chosen() ? "adx" : "portable"); });
+  m.def("compiler", &compiler);
   m.def("use_path", &use_path, nb::arg("name"));
   bind_vector(m);
   bind_points(m);

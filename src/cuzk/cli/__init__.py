@@ -1,0 +1,5 @@
+"""The command line; importing a command's module adds it to the group."""
+
+from cuzk.cli.app import main
+
+__all__ = ["main"]

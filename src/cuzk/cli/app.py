@@ -1,0 +1,124 @@
+"""The command group, and what every command ends in: an exit status and at most one line of error.
+
+Exit status: 0 done (verify: valid); 1 the proof or the witness is not valid; 2 bad input, bad option,
+bad file, and an internal error (a bug: one line as well, ``CUZK_DEBUG=1`` shows the traceback);
+3 the device or memory asked for is not there; 130 interrupted.
+With ``--json`` standard output is a single object in every case: the result, or ``error`` with ``code``
+and ``message``.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import traceback
+from types import FrameType
+from typing import Any
+
+import click
+
+from cuzk import _core
+from cuzk.cli.environment import Environment, apply_environment, debugging
+from cuzk.cli.terminal import one_line, say
+from cuzk.errors import CuzkError
+
+INTERRUPTED = 130
+
+
+def version_line() -> str:
+    """Version, arithmetic path, GPU support."""
+    import cuzk
+
+    return f"cuzk {cuzk.__version__} (arithmetic: {_core.path()}; built without GPU support)"
+
+
+def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    apply_environment()
+    say(version_line())
+    ctx.exit()
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Version, and the arithmetic chosen for this CPU.",
+)
+@click.pass_context
+def cuzk_group(ctx: click.Context) -> None:
+    """Groth16 proofs for circom circuits, on BN254 and BLS12-381."""
+    ctx.obj = apply_environment()
+    if ctx.invoked_subcommand is None:
+        say(ctx.get_help(), error=True)
+        ctx.exit(2)
+
+
+def environment() -> Environment:
+    """What the environment variables said when this command started."""
+    found = click.get_current_context().find_object(Environment)
+    return found or apply_environment()
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command and exit; the console script's entry point."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    signal.signal(signal.SIGTERM, _interrupt)
+    status = run(arguments)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        status = status or 0
+    sys.exit(status)
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command; the exit status. Every exception ends here."""
+    as_json = "--json" in arguments
+    try:
+        outcome: Any = cuzk_group.main(arguments, prog_name="cuzk", standalone_mode=False)
+        return outcome if isinstance(outcome, int) else 0
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return _fail(INTERRUPTED, "interrupted", "interrupted; nothing was written", as_json)
+    except Exception as error:
+        if debugging():
+            traceback.print_exc()
+        return _fail(*_explain(error), as_json)
+
+
+def _explain(error: Exception) -> tuple[int, str, str]:
+    """(exit status, code, message)."""
+    if isinstance(error, CuzkError):
+        return error.exit_status, error.code, str(error)
+    if isinstance(error, click.UsageError):
+        command = error.ctx.command_path if error.ctx else "cuzk"
+        return 2, "usage", f"{error.format_message()} See {command} --help."
+    if isinstance(error, click.ClickException):
+        return 2, "usage", error.format_message()
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return 2, "file", f"{where}{error.strerror or error}"
+    if isinstance(error, MemoryError):
+        return 3, "out-of-memory", "not enough memory for this key and witness on this machine"
+    kind = type(error).__name__
+    return 2, "internal", f"internal error: {kind}: {error}; CUZK_DEBUG=1 shows where"
+
+
+def _fail(status: int, code: str, message: str, as_json: bool) -> int:
+    message = one_line(message)
+    say(f"cuzk: {message}", error=True)
+    if as_json:
+        say(json.dumps({"error": {"code": code, "message": message}}))
+    return status
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """SIGTERM ends a command as Ctrl-C does: half-written files are removed."""
+    raise KeyboardInterrupt

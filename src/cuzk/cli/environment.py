@@ -1,0 +1,46 @@
+"""The environment variables of cuzk; nothing else in the package reads one.
+
+CUZK_DEBUG     1: tracebacks instead of one-line errors
+CUZK_CPU_PATH  portable | adx: the arithmetic to use instead of the best this CPU has
+CUZK_NO_GPU    1 or true: behave as on a machine without a GPU; 0, false, empty: no effect
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from cuzk import _core
+from cuzk.errors import FormatError
+
+SWITCH = {"": False, "0": False, "false": False, "1": True, "true": True}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What the variables say."""
+
+    no_gpu: bool
+
+
+def debugging() -> bool:
+    """Whether errors show their traceback."""
+    return os.environ.get("CUZK_DEBUG", "") not in ("", "0")
+
+
+def apply_environment() -> Environment:
+    """Read the variables and choose the arithmetic path; a value that means nothing is refused."""
+    path = os.environ.get("CUZK_CPU_PATH", "")
+    if path and path not in _core.paths():
+        known = ", ".join(_core.paths())
+        raise FormatError(f"CUZK_CPU_PATH: expected one of {known} on this CPU, found {path!r}")
+    if path:
+        _core.use_path(path)
+    return Environment(no_gpu=_switch("CUZK_NO_GPU"))
+
+
+def _switch(name: str) -> bool:
+    value = os.environ.get(name, "").strip().lower()
+    if value not in SWITCH:
+        raise FormatError(f"{name}: expected 0, 1, false, true or nothing, found {value!r}")
+    return SWITCH[value]

@@ -1,0 +1,69 @@
+"""Result files appear whole or not at all: checked before the work, written beside, renamed into place."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cuzk.errors import FormatError
+
+
+def check_outputs(outputs: dict[str, Path], inputs: dict[str, Path]) -> None:
+    """Refuse, before any work, what could not be written afterwards or would overwrite an input.
+
+    Keys are what messages call the paths: an option or an argument.
+    """
+    for name, path in outputs.items():
+        if path.is_dir():
+            raise FormatError(f"{name} {path}: expected a file to write, found a directory")
+        folder = path.parent
+        if not folder.is_dir():
+            raise FormatError(
+                f"{name} {path}: the directory {folder} does not exist; make it first"
+            )
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise FormatError(f"{name} {path}: no permission to write here")
+    names = [*inputs.items(), *outputs.items()]
+    for position, (name, path) in enumerate(names):
+        for other_name, other in names[:position]:
+            if name in outputs and _same_file(path, other):
+                raise FormatError(f"{name} {path}: the same file as {other_name}; name another one")
+
+
+def _same_file(path: Path, other: Path) -> bool:
+    if path.exists() and not path.is_file():
+        return False  # /dev/null may well be named twice
+    return path.resolve() == other.resolve() or (
+        path.exists() and other.exists() and path.samefile(other)
+    )
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A path to write instead of ``path``; on success it takes that name, on any exception it vanishes.
+
+    What is there and no regular file (a device, a pipe) is written directly.
+    """
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    if mode is not None and not stat.S_ISREG(mode):
+        yield path
+        return
+    target = path.resolve()  # a symbolic link stays one
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield temporary
+        with temporary.open("rb") as written:
+            os.fsync(written.fileno())
+        if mode is not None:
+            temporary.chmod(stat.S_IMODE(mode))
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
