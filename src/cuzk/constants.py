@@ -71,6 +71,40 @@ def frobenius(curve: Curve, power: int) -> list[Fp2]:
     return [fp2_pow(curve.xi, i * (curve.p**power - 1) // 6, curve.p) for i in range(6)]
 
 
+def twist_frobenius(curve: Curve) -> list[Fp2]:
+    """(gx, gy) with (x, y) -> (conj(x) gx, conj(y) gy) the p-power Frobenius seen on the twist.
+
+    The untwist is (x w^2, y w^3) for D and (x / w^2, y / w^3) for M.
+    """
+    factors = frobenius(curve, 1)[2:4]
+    return factors if curve.twist == "D" else [fp2_inverse(c, curve.p) for c in factors]
+
+
+def signed_digits(value: int) -> list[int]:
+    """Digits -1, 0, 1, least significant first: binary, or the non-adjacent form where that has fewer."""
+    binary = [value >> i & 1 for i in range(value.bit_length())]
+    sparse = []
+    while value:
+        digit = 2 - value % 4 if value % 2 else 0
+        sparse.append(digit)
+        value = (value - digit) // 2
+    return min(binary, sparse, key=lambda digits: sum(map(abs, digits)))
+
+
+def ate_loop(curve: Curve) -> int:
+    """|6x + 2| on BN curves, |x| on BLS curves: the scalar of the optimal ate pairing's Miller loop."""
+    return abs(6 * curve.x + 2) if curve.twist == "D" else abs(curve.x)
+
+
+def _digits(name: str, value: int, comment: str) -> list[str]:
+    digits = signed_digits(value)
+    text = ", ".join(map(str, digits))
+    return [
+        f"static constexpr int {name}_length = {len(digits)};",
+        f"static constexpr signed char {name}[{len(digits)}] = {{{text}}};  // {comment}",
+    ]
+
+
 def _array(values: Iterable[int]) -> str:
     return "{" + ", ".join(f"0x{v:016x}ull" for v in values) + "}"
 
@@ -106,9 +140,11 @@ def render(curve: Curve) -> str:
         return "{" + fp(value[0]) + ", " + fp(value[1]) + "}"
 
     sqrt = f"static constexpr u64 sqrt_exponent_plain[{n}] = {_array(words((p + 1) // 4, n))};  // p = 3 mod 4: sqrt(a) = a^((p + 1) / 4)"
+    root = f"static constexpr u64 inverse_sqrt_exponent_plain[{n}] = {_array(words((p - 3) // 4, n))};  // a^((p - 3) / 4) = 1 / sqrt(a), up to sign, for a square a"
+    half = f"static constexpr u64 half[{n}] = {_array(words(to_montgomery((p + 1) // 2, p, n), n))};  // 1 / 2"
     adicity = f"static constexpr int two_adicity = {curve.two_adicity};"
     lines = [
-        _field(f"{prefix}Fp", p, n, [sqrt]),
+        _field(f"{prefix}Fp", p, n, [sqrt, root, half]),
         _field(f"{prefix}Fr", curve.r, curve.fr_words, [adicity]),
         f"struct {prefix} {{",
         f'  static constexpr const char* name = "{curve.name}";',
@@ -126,7 +162,16 @@ def render(curve: Curve) -> str:
     for power in (1, 2, 3):
         rows = ", ".join(fp2(c) for c in frobenius(curve, power))
         lines.append(f"  static constexpr u64 frobenius{power}[6][2][{n}] = {{{rows}}};")
-    lines.append("};")
+    rows = ", ".join(fp2(c) for c in twist_frobenius(curve))
+    digits = [
+        *_digits("ate_digits", ate_loop(curve), "|6x + 2| (BN) or |x| (BLS), least significant first"),
+        *_digits("x_digits", abs(curve.x), "|x|, least significant first"),
+    ]
+    lines += [
+        f"  static constexpr u64 twist_frobenius[2][2][{n}] = {{{rows}}};  // see constants.py",
+        *("  " + line for line in digits),
+        "};",
+    ]
     return "\n".join(lines)
 
 
