@@ -1,0 +1,217 @@
+"""The bytes of one input, wherever they are; and the way all output files are written.
+
+Files are mapped, never read whole: what is not looked at costs nothing, and the operating system may
+drop what was. A file must not shrink while it is mapped (the process would get SIGBUS), nor may a
+buffer given as input change while a key made of it is in use.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import secrets
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.errors import CuzkError, FormatError
+
+Bytes = NDArray[np.uint8]
+Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap | NDArray[np.generic]
+Chunk: TypeAlias = bytes | bytearray | memoryview
+Readable: TypeAlias = "str | os.PathLike[str] | Buffer | BinaryIO | Source"
+
+IN_MEMORY = "<bytes>"
+COPY_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """``data``: all bytes, read-only, a view; ``name``: what to call them in messages."""
+
+    name: str
+    data: Bytes
+    mapping: mmap.mmap | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self.data)
+
+    @classmethod
+    def open(cls, what: Readable, expected: str = "a file") -> Source:
+        """A path (str is one too) is mapped; a buffer is viewed; an open binary file is mapped or read
+        from its position on. Raises FormatError where there is nothing to read, saying what was ``expected``.
+        """
+        if isinstance(what, Source):
+            return what
+        if isinstance(what, str | os.PathLike):
+            return _open_path(what, expected)
+        if hasattr(what, "read") and not isinstance(what, mmap.mmap):
+            return _open_file(cast(BinaryIO, what), expected)
+        return _in_memory(IN_MEMORY, what, expected)
+
+    def words(self, offset: int, length: int) -> NDArray[np.uint64]:
+        """64-bit words of ``length`` bytes at ``offset``, aligned: a view where the bytes lie at a multiple of 8.
+
+        Elsewhere a copy. Sections of iden3's files begin wherever the one before ended, so about half of
+        those that hold points lie at 4 mod 8; the native code's loads are those of the language and may
+        count on alignment (a vectorised loop that peels up to 16 bytes would fault). The copy runs at the
+        speed of memory (3 GB/s with the page faults of a first touch, one core of an EPYC); the mapped
+        pages behind it are given back piece by piece, so that it does not add to the resident size.
+        """
+        raw = self.data[offset : offset + length]
+        if raw.ctypes.data % 8 == 0:
+            return raw.view("<u8")
+        copy = np.empty(length, dtype=np.uint8)
+        for start in range(0, length, COPY_BYTES):
+            copy[start : start + COPY_BYTES] = raw[start : start + COPY_BYTES]
+            self._forget(offset, start, min(start + COPY_BYTES, length))
+        copy.flags.writeable = False
+        return copy.view("<u8")
+
+    def _forget(self, offset: int, start: int, stop: int) -> None:
+        if self.mapping is None or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        base = (
+            offset + len(self.mapping) - self.size
+        )  # data may begin behind the mapping's first byte
+        first = -(-(base + start) // mmap.PAGESIZE) * mmap.PAGESIZE
+        last = (base + stop) // mmap.PAGESIZE * mmap.PAGESIZE
+        if last > first:
+            self.mapping.madvise(mmap.MADV_DONTNEED, first, last - first)
+
+
+def octets(array: NDArray[np.generic]) -> memoryview:
+    """The bytes of an array, C order; a copy only where it is not contiguous."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def printable(text: str) -> str:
+    """``text`` in one line: control characters and what is no text at all are escaped."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISDIR(mode):
+        return "a directory"
+    if stat.S_ISFIFO(mode):
+        return "a pipe (save it to a file first)"
+    return "a socket" if stat.S_ISSOCK(mode) else "a device"
+
+
+def _open_path(what: str | os.PathLike[str], expected: str) -> Source:
+    path = os.fspath(what)
+    shown = printable(os.fsdecode(path))
+    try:
+        mode = Path(path).stat().st_mode  # before opening: a pipe would wait for its writer
+        if not stat.S_ISREG(mode):
+            raise FormatError(f"{shown}: expected {expected}, found {_kind(mode)}")
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            return _map(file, shown, expected)
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{shown}: expected {expected}, found {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "no file of that name"
+    if isinstance(error, PermissionError):
+        return "one that may not be read (permission denied)"
+    return (isinstance(error, OSError) and error.strerror) or printable(str(error))
+
+
+def _map(file: io.FileIO, shown: str, expected: str, position: int = 0) -> Source:
+    size = os.fstat(file.fileno()).st_size
+    if size <= position:
+        raise FormatError(f"{shown}: expected {expected}, found an empty file")
+    mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    data = np.frombuffer(mapping, dtype=np.uint8)[position:]
+    return Source(os.path.basename(shown), data, mapping)  # noqa: PTH119
+
+
+def _open_file(file: BinaryIO, expected: str) -> Source:
+    label = getattr(file, "name", IN_MEMORY)
+    shown = printable(label) if isinstance(label, str) else IN_MEMORY
+    try:
+        raw = getattr(file, "raw", file)
+        if isinstance(raw, io.FileIO) and stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+            if file.writable():
+                file.flush()
+            return _map(raw, shown, expected, file.tell())
+        if isinstance(file, io.BytesIO):
+            return _in_memory(shown, file.getbuffer()[file.tell() :], expected)
+        content = file.read()
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{shown}: expected {expected}, found {_reason(error)}") from None
+    if not isinstance(content, bytes):
+        raise FormatError(f"{shown}: expected a file opened in binary mode, found text mode")
+    return _in_memory(shown, content, expected)
+
+
+def _in_memory(name: str, what: object, expected: str) -> Source:
+    try:
+        view = memoryview(what).cast("B")  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise FormatError(
+            f"{name}: expected {expected} as a path, contiguous bytes or an open binary file, "
+            f"found {type(what).__name__}"
+        ) from None
+    if not len(view):
+        raise FormatError(f"{name}: expected {expected}, found no bytes")
+    data = np.frombuffer(view, dtype=np.uint8)
+    data.flags.writeable = False
+    return Source(name, data)
+
+
+def write_atomically(path: str | os.PathLike[str], chunks: Iterable[Chunk]) -> None:
+    """All of ``chunks`` or nothing: a temporary file beside the target takes its place when complete.
+
+    On any error the target stays as it was. A symlink is followed; the target's mode is kept, a new
+    file's follows the umask; what is no regular file (/dev/null, a pipe) is written in place. Raises
+    CuzkError where the operating system refuses.
+    """
+    shown = printable(os.fsdecode(os.fspath(path)))
+    try:
+        mode = Path(path).stat().st_mode
+    except FileNotFoundError:
+        mode = None
+    except (OSError, ValueError) as error:
+        raise CuzkError(f"{shown}: cannot be written: {_reason(error)}") from None
+    if mode is not None and stat.S_ISDIR(mode):
+        raise CuzkError(
+            f"{shown}: cannot be written: expected the name of a file, found a directory"
+        )
+    try:
+        if mode is None or stat.S_ISREG(mode):
+            _replace(Path(os.path.realpath(path)), mode, chunks)
+        else:
+            _fill(os.open(path, os.O_WRONLY | os.O_CLOEXEC), chunks)
+    except OSError as error:
+        raise CuzkError(f"{shown}: cannot be written: {error.strerror or error}") from None
+
+
+def _replace(target: Path, mode: int | None, chunks: Iterable[Chunk]) -> None:
+    temporary = target.parent / f".cuzk-{secrets.token_hex(8)}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, 0o666)  # the umask applies
+    try:
+        _fill(descriptor, chunks)
+        if mode is not None:
+            temporary.chmod(stat.S_IMODE(mode))
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _fill(descriptor: int, chunks: Iterable[Chunk]) -> None:
+    with os.fdopen(descriptor, "wb") as file:
+        for chunk in chunks:
+            file.write(chunk)
