@@ -3,6 +3,7 @@
 // multiplication applies (words + 1 words of accumulator; gnark-crypto's field documentation).
 #pragma once
 
+#include "inverse.hpp"
 #include "word.hpp"
 
 namespace cuzk::CUZK_PATH {
@@ -41,12 +42,24 @@ struct Field {
 
   constexpr Field operator+(const Field& o) const {
     Field s{};
+#ifdef CUZK_ADX
+    if (!__builtin_is_constant_evaluated()) {
+      adx_add<P>(s.w, w, o.w);
+      return s;
+    }
+#endif
     u64 carry = 0;
     for (int i = 0; i < N; i++) s.w[i] = add_carry(w[i], o.w[i], carry);
     return s.reduced_once();  // the spare bit keeps the sum within N words
   }
   constexpr Field operator-(const Field& o) const {
     Field d{};
+#ifdef CUZK_ADX
+    if (!__builtin_is_constant_evaluated()) {
+      adx_sub<P>(d.w, w, o.w);
+      return d;
+    }
+#endif
     u64 borrow = 0, carry = 0, mask;
     for (int i = 0; i < N; i++) d.w[i] = sub_borrow(w[i], o.w[i], borrow);
     mask = 0 - borrow;
@@ -57,6 +70,13 @@ struct Field {
   constexpr Field doubled() const { return *this + *this; }
 
   constexpr Field operator*(const Field& o) const {
+#ifdef CUZK_ADX
+    if (!__builtin_is_constant_evaluated()) {
+      Field product;
+      adx_mul<P>(product.w, w, o.w);
+      return product;
+    }
+#endif
     u64 t[N + 1] = {};
     for (int i = 0; i < N; i++) {
       u64 carry = 0;
@@ -96,10 +116,9 @@ struct Field {
 
   // 0 maps to 0.
   constexpr Field inverse() const {
-    u64 exponent[N] = {};
-    u64 borrow = 0;
-    for (int i = 0; i < N; i++) exponent[i] = sub_borrow(P::modulus[i], i == 0 ? 2 : 0, borrow);
-    return pow(exponent, N);
+    Field inverted{};
+    Inversion<P>::run(w, inverted.w);  // x^-1 R^-1
+    return inverted * from_words(P::r3);
   }
 
   constexpr Field reduced_once() const {

@@ -7,6 +7,11 @@
 
 #include "curve_constants.hpp"
 
+#if defined(__x86_64__) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#define CUZK_X86 1
+#include <immintrin.h>
+#endif
+
 #ifndef CUZK_PATH
 #define CUZK_PATH portable
 #endif
@@ -22,6 +27,13 @@ using u128 = unsigned __int128;
 
 // a + b + carry; carry (0 or 1) is replaced.
 constexpr u64 add_carry(u64 a, u64 b, u64& carry) {
+#ifdef CUZK_X86
+  if (!__builtin_is_constant_evaluated()) {  // a chain of adc; gcc 12 makes setc and add of the lines below
+    u64 sum;
+    carry = _addcarry_u64((unsigned char)carry, a, b, &sum);
+    return sum;
+  }
+#endif
   u128 t = (u128)a + b + carry;
   carry = (u64)(t >> 64);
   return (u64)t;
@@ -29,6 +41,13 @@ constexpr u64 add_carry(u64 a, u64 b, u64& carry) {
 
 // a - b - borrow; borrow (0 or 1) is replaced.
 constexpr u64 sub_borrow(u64 a, u64 b, u64& borrow) {
+#ifdef CUZK_X86
+  if (!__builtin_is_constant_evaluated()) {
+    u64 difference;
+    borrow = _subborrow_u64((unsigned char)borrow, a, b, &difference);
+    return difference;
+  }
+#endif
   u128 t = (u128)a - b - borrow;
   borrow = (u64)(t >> 64) & 1;
   return (u64)t;
@@ -42,3 +61,7 @@ constexpr u64 mul_add(u64 a, u64 b, u64 c, u64& carry) {
 }
 
 }  // namespace cuzk::CUZK_PATH
+
+#ifdef CUZK_ADX
+#include "adx.hpp"
+#endif
