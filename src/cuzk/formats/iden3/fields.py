@@ -87,11 +87,17 @@ def whole_section(cursor: Cursor, curve: Curve, group: str, count: int) -> Point
     return take_points(cursor, curve, group, count, "points")
 
 
+def first_bad(points: Points, *, threads: int = 1) -> tuple[int, str]:
+    """(index, reason) of the first bad point, or (-1, "").
+
+    Reasons: "range" (a coordinate not below p), "curve", "subgroup" (not of order r). Infinity is good.
+    """
+    return _core.first_bad_point(points.curve.name, points.group, points.words, True, threads)
+
+
 def check_points(points: Points, where: str, *, threads: int = 1) -> None:
-    """Coordinates below p, on the curve, of order r (or infinity), else FormatError."""
-    index, reason = _core.first_bad_point(
-        points.curve.name, points.group, points.words, True, threads
-    )
+    """All points are good, else FormatError."""
+    index, reason = first_bad(points, threads=threads)
     if index >= 0:
         which = f"point {index}" if len(points) > 1 else "the point"
         raise FormatError(f"{where}: expected {which} {GOOD[reason]}, found otherwise")
