@@ -61,12 +61,12 @@ def test_first_not_canonical(curve: Curve) -> None:
 def test_pointwise(curve: Curve, n: int, threads: int, scale: int) -> None:
     a, b, minus = (scalars(curve, n, seed) for seed in (1, 2, 3))
     out = empty(n)
-    words = [mont(curve, v) for v in (a, b, minus, [scale])]
-    _core.pointwise(curve.name, *words, out, threads)
+    left, right, off, factor = (mont(curve, v) for v in (a, b, minus, [scale]))
+    _core.pointwise(curve.name, left, right, off, factor, out, threads)
     expected = [(x * y - m) * scale % curve.r for x, y, m in zip(a, b, minus, strict=True)]
     assert ints(curve, out) == expected
-    own = words[0].copy()
-    _core.pointwise(curve.name, own, words[1], None, words[3], own, threads)
+    own = left.copy()
+    _core.pointwise(curve.name, own, right, None, factor, own, threads)
     assert ints(curve, own) == [x * y * scale % curve.r for x, y in zip(a, b, strict=True)]
 
 

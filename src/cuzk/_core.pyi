@@ -42,8 +42,11 @@ def product_points(  # out_i = sum of coefficient * points[wire] over row i
     points: U64, out: U64, threads: int,
 ) -> None: ...
 
-# NTT (ntt.hpp). forward: natural -> bit-reversed; inverse: bit-reversed -> natural; in place, Montgomery.
-def ntt(curve: str, values: U64, root: U64, shift: U64, inverse: bool, threads: int) -> None: ...
+# NTT (ntt.hpp). forward: natural -> bit-reversed; inverse: bit-reversed -> natural; in place, all Montgomery.
+def ntt(  # twiddles: a table for this root (or for a larger domain's), else one is made for the call
+    curve: str, values: U64, root: U64, shift: U64, inverse: bool, threads: int, twiddles: U64 | None = None
+) -> None: ...
+def twiddles(curve: str, root: U64, out: U64, threads: int) -> None: ...  # out (n/2, 4) for a root of order n
 def bit_reverse(values: U64) -> None: ...  # permute rows in place, any row width
 
 # Points (curve.hpp, msm.hpp, fixed_base.hpp)

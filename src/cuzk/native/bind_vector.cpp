@@ -1,5 +1,6 @@
 // Python functions over vectors of field elements.
 #include "bind.hpp"
+#include "sparse.hpp"
 #include "vector_ops.hpp"
 
 CUZK_DECLARE_OPS(VectorOps, vector_ops)
@@ -62,6 +63,66 @@ void powers(const string& curve, In64 base, In64 first, Out64 out, int threads) 
   vector_ops(id).powers(words(base), words(first), words_out(out), n, threads);
 }
 
+void lagrange(const string& curve, In64 root, In64 tau, Out64 out, int threads) {
+  CurveId id = curve_id(curve);
+  expect_rows(root, 1, 4, "root");
+  expect_rows(tau, 1, 4, "tau");
+  std::size_t n = rows_of(out, 4, "out");
+  NoGil release;
+  vector_ops(id).lagrange(words(root), words(tau), words_out(out), n, threads);
+}
+
+void product(const string& curve, In64 row_ptr, In32 wires, In32 coefficients, In64 values,
+             In64 witness, Out64 out, bool bit_reversed, int threads) {
+  CurveId id = curve_id(curve);
+  std::size_t pointers = length_of(row_ptr, "row_ptr"), terms = length_of(wires, "wires");
+  if (pointers == 0) throw std::invalid_argument("row_ptr: expected rows + 1 entries, found none");
+  if (length_of(coefficients, "coefficients") != terms)
+    throw std::invalid_argument("coefficients: expected as many as wires");
+  ProductInput input{row_ptr.data(),      pointers - 1,   wires.data(),
+                     coefficients.data(), terms,          words(values),
+                     rows_of(values, 4, "values"),        words(witness),
+                     rows_of(witness, 4, "witness")};
+  std::size_t size = rows_of(out, 4, "out");
+  NoGil release;
+  vector_ops(id).product(input, words_out(out), size, bit_reversed, threads);
+}
+
+void twiddles(const string& curve, In64 root, Out64 out, int threads) {
+  CurveId id = curve_id(curve);
+  expect_rows(root, 1, 4, "root");
+  std::size_t rows = rows_of(out, 4, "out");
+  NoGil release;
+  vector_ops(id).twiddles(words(root), words_out(out), 2 * rows, threads);
+}
+
+void ntt(const string& curve, Out64 values, In64 root, In64 shift, bool inverse, int threads,
+         std::optional<In64> twiddles) {
+  CurveId id = curve_id(curve);
+  std::size_t n = rows_of(values, 4, "values");
+  expect_rows(root, 1, 4, "root");
+  expect_rows(shift, 1, 4, "shift");
+  std::size_t rows = twiddles ? rows_of(*twiddles, 4, "twiddles") : 0;
+  const u64* table = rows ? words(*twiddles) : nullptr;
+  NoGil release;
+  vector_ops(id).ntt(words_out(values), n, words(root), words(shift), inverse, table, rows, threads);
+}
+
+void bit_reverse(Out64 values) {
+  if (values.ndim() != 2) throw std::invalid_argument("values: expected two dimensions");
+  std::size_t n = values.shape(0), width = values.shape(1);
+  if (n == 0 || (n & (n - 1)))
+    throw std::invalid_argument("values: expected a power of two of rows, found " + std::to_string(n));
+  std::uint64_t* data = values.data();
+  NoGil release;
+  int bits = 0;
+  while (std::size_t{1} << bits < n) bits++;
+  for (std::size_t i = 0; i < n; i++) {
+    std::size_t j = reversed_bits(i, bits);
+    if (i < j) std::swap_ranges(data + i * width, data + (i + 1) * width, data + j * width);
+  }
+}
+
 }  // namespace
 
 void bind_vector(nb::module_& m) {
@@ -85,6 +146,15 @@ void bind_vector(nb::module_& m) {
         nb::arg("threads"));
   m.def("powers", &powers, nb::arg("curve"), nb::arg("base"), nb::arg("first"), nb::arg("out"),
         nb::arg("threads"));
+  m.def("lagrange", &lagrange, nb::arg("curve"), nb::arg("root"), nb::arg("tau"), nb::arg("out"),
+        nb::arg("threads"));
+  m.def("product", &product, nb::arg("curve"), nb::arg("row_ptr"), nb::arg("wires"),
+        nb::arg("coefficients"), nb::arg("values"), nb::arg("witness"), nb::arg("out"),
+        nb::arg("bit_reversed"), nb::arg("threads"));
+  m.def("twiddles", &twiddles, nb::arg("curve"), nb::arg("root"), nb::arg("out"), nb::arg("threads"));
+  m.def("ntt", &ntt, nb::arg("curve"), nb::arg("values"), nb::arg("root"), nb::arg("shift"),
+        nb::arg("inverse"), nb::arg("threads"), nb::arg("twiddles").none() = nb::none());
+  m.def("bit_reverse", &bit_reverse, nb::arg("values"));
 }
 
 }  // namespace cuzk

@@ -9,6 +9,8 @@
 
 namespace cuzk {
 
+struct ProductInput;  // sparse.hpp
+
 struct VectorOps {
   using Convert = void (*)(bool fp, const u64* values, u64* out, std::size_t n, int threads);
 
@@ -19,6 +21,11 @@ struct VectorOps {
   void (*combine)(const u64* const* vectors, std::size_t count, const u64* factors, u64* out,
                   std::size_t n, int threads);
   void (*powers)(const u64* base, const u64* first, u64* out, std::size_t n, int threads);
+  void (*lagrange)(const u64* root, const u64* tau, u64* out, std::size_t n, int threads);
+  void (*product)(const ProductInput& input, u64* out, std::size_t size, bool bit_reversed, int threads);
+  void (*twiddles)(const u64* root, u64* out, std::size_t n, int threads);
+  void (*ntt)(u64* values, std::size_t n, const u64* root, const u64* shift, bool inverse,
+              const u64* twiddles, std::size_t twiddles_rows, int threads);
 };
 
 }  // namespace cuzk

@@ -1,4 +1,7 @@
 // The vector area of one arithmetic path.
+#include "lagrange.hpp"
+#include "ntt.hpp"
+#include "sparse.hpp"
 #include "vector.hpp"
 #include "vector_ops.hpp"
 
@@ -24,6 +27,12 @@ VectorOps ops() {
   o.powers = [](const u64* base, const u64* first, u64* out, std::size_t n, int t) {
     powers<Fr>(load<Fr>(base, 0), load<Fr>(first, 0), out, n, t);
   };
+  o.lagrange = lagrange<Fr>;
+  o.product = [](const ProductInput& in, u64* out, std::size_t size, bool reversed, int t) {
+    Product<Fr>(in, out, size, reversed, t).run();
+  };
+  o.twiddles = make_twiddles<Fr>;
+  o.ntt = ntt<Fr>;
   return o;
 }
 
