@@ -73,5 +73,6 @@ void bind_vector(nb::module_&);
 void bind_points(nb::module_&);
 void bind_pairing(nb::module_&);
 void bind_records(nb::module_&);
+void bind_setup(nb::module_&);
 
 }  // namespace cuzk

@@ -63,4 +63,5 @@ NB_MODULE(_core, m) {
   bind_points(m);
   bind_pairing(m);
   bind_records(m);
+  bind_setup(m);
 }
