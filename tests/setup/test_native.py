@@ -76,7 +76,8 @@ def edge_scalars(r: int) -> list[int]:
     ] + [rng.randrange(r) for _ in range(4)]
 
 
-def test_fixed_base(curve: Curve, group: str, arithmetic: str, threads: int) -> None:
+@pytest.mark.usefixtures("arithmetic")
+def test_fixed_base(curve: Curve, group: str, threads: int) -> None:
     oracle = Group(curve, group)
     scalars = [s for s in edge_scalars(curve.r) if s < curve.r] + [5, 5]
     base = oracle.points([3])
@@ -144,7 +145,8 @@ class SparseRow:
         return self.product(points).affine()
 
 
-def test_scale_points(curve: Curve, group: str, arithmetic: str, threads: int) -> None:
+@pytest.mark.usefixtures("arithmetic")
+def test_scale_points(curve: Curve, group: str, threads: int) -> None:
     oracle = Group(curve, group)
     ks = [0, 1, 2, 2, curve.r - 1, 12345]
     points = oracle.points(ks)
@@ -166,7 +168,8 @@ def test_scale_points_in_place_over_blocks(curve: Curve) -> None:
     assert np.array_equal(words, np.tile(expected, (n // 3, 1)))
 
 
-def test_product_points(curve: Curve, group: str, arithmetic: str, threads: int) -> None:
+@pytest.mark.usefixtures("arithmetic")
+def test_product_points(curve: Curve, group: str, threads: int) -> None:
     oracle = Group(curve, group)
     ks = [1, 2, 0, 5, curve.r - 5, 77]
     r = curve.r
@@ -199,11 +202,10 @@ def test_product_points_with_rows_that_are_cut(curve: Curve) -> None:
     assert np.array_equal(found.words, oracle.points(expected).words)
 
 
+@pytest.mark.usefixtures("arithmetic")
 @pytest.mark.parametrize("log_n", [0, 1, 2, 3])
 @pytest.mark.parametrize("inverse", [False, True])
-def test_group_ntt(
-    curve: Curve, group: str, log_n: int, inverse: bool, arithmetic: str, threads: int
-) -> None:
+def test_group_ntt(curve: Curve, group: str, log_n: int, inverse: bool, threads: int) -> None:
     oracle = Group(curve, group)
     n, r, root = 1 << log_n, curve.r, curve.root_of_unity(log_n)
     ks = [(11 * k * k + 3 * k) % r for k in range(n)]  # starts with infinity
