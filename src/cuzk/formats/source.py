@@ -107,8 +107,8 @@ def _kind(mode: int) -> str:
 
 
 def _open_path(what: str | os.PathLike[str], expected: str) -> Source:
-    path = os.fspath(what)
-    shown = printable(os.fsdecode(path))
+    path = os.fsdecode(what)
+    shown = printable(path) or '""'
     try:
         mode = Path(path).stat().st_mode  # before opening: a pipe would wait for its writer
         if not stat.S_ISREG(mode):
