@@ -65,6 +65,8 @@ def test_pointwise(curve: Curve, n: int, threads: int, scale: int) -> None:
     _core.pointwise(curve.name, left, right, off, factor, out, threads)
     expected = [(x * y - m) * scale % curve.r for x, y, m in zip(a, b, minus, strict=True)]
     assert ints(curve, out) == expected
+    _core.pointwise(curve.name, left, None, off, factor, out, threads)
+    assert ints(curve, out) == [(x - m) * scale % curve.r for x, m in zip(a, minus, strict=True)]
     own = left.copy()
     _core.pointwise(curve.name, own, right, None, factor, own, threads)
     assert ints(curve, own) == [x * y * scale % curve.r for x, y in zip(a, b, strict=True)]

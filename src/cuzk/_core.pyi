@@ -21,8 +21,8 @@ def compiler() -> str: ...  # what built this module, for reports
 def first_not_canonical(curve: str, field: str, values: U64, threads: int) -> int: ...  # index, or -1
 def to_montgomery(curve: str, field: str, values: U64, out: U64, threads: int) -> None: ...
 def from_montgomery(curve: str, field: str, values: U64, out: U64, threads: int) -> None: ...
-def pointwise(  # out = (a * b - minus) * scale; minus may be None; scale (1, 4); all Montgomery; out may be a
-    curve: str, a: U64, b: U64, minus: U64 | None, scale: U64, out: U64, threads: int
+def pointwise(  # out = (a * b - minus) * scale; b None is ones, minus None zeros; scale (1, 4); all Montgomery; out may be an input
+    curve: str, a: U64, b: U64 | None, minus: U64 | None, scale: U64, out: U64, threads: int
 ) -> None: ...
 def combine(  # out = sum_k factors[k] * vectors[k], Montgomery
     curve: str, vectors: list[U64], factors: U64, out: U64, threads: int

@@ -28,17 +28,17 @@ void convert(VectorOps::Convert VectorOps::*operation, const string& curve, cons
   (vector_ops(id).*operation)(fp, words(values), words_out(out), n, threads);
 }
 
-void pointwise(const string& curve, In64 a, In64 b, std::optional<In64> minus, In64 scale, Out64 out,
-               int threads) {
+void pointwise(const string& curve, In64 a, std::optional<In64> b, std::optional<In64> minus, In64 scale,
+               Out64 out, int threads) {
   CurveId id = curve_id(curve);
   std::size_t n = rows_of(a, 4, "a");
-  expect_rows(b, n, 4, "b");
+  if (b) expect_rows(*b, n, 4, "b");
   if (minus) expect_rows(*minus, n, 4, "minus");
   expect_rows(scale, 1, 4, "scale");
   expect_rows(out, n, 4, "out");
-  const u64* subtrahend = minus ? words(*minus) : nullptr;
+  const u64 *multiplier = b ? words(*b) : nullptr, *subtrahend = minus ? words(*minus) : nullptr;
   NoGil release;
-  vector_ops(id).pointwise(words(a), words(b), subtrahend, words(scale), words_out(out), n, threads);
+  vector_ops(id).pointwise(words(a), multiplier, subtrahend, words(scale), words_out(out), n, threads);
 }
 
 void combine(const string& curve, std::vector<In64> vectors, In64 factors, Out64 out, int threads) {
@@ -140,8 +140,8 @@ void bind_vector(nb::module_& m) {
         convert(&VectorOps::from_montgomery, curve, field, values, out, threads);
       },
       nb::arg("curve"), nb::arg("field"), nb::arg("values"), nb::arg("out"), nb::arg("threads"));
-  m.def("pointwise", &pointwise, nb::arg("curve"), nb::arg("a"), nb::arg("b"), nb::arg("minus").none(),
-        nb::arg("scale"), nb::arg("out"), nb::arg("threads"));
+  m.def("pointwise", &pointwise, nb::arg("curve"), nb::arg("a"), nb::arg("b").none(),
+        nb::arg("minus").none(), nb::arg("scale"), nb::arg("out"), nb::arg("threads"));
   m.def("combine", &combine, nb::arg("curve"), nb::arg("vectors"), nb::arg("factors"), nb::arg("out"),
         nb::arg("threads"));
   m.def("powers", &powers, nb::arg("curve"), nb::arg("base"), nb::arg("first"), nb::arg("out"),

@@ -50,7 +50,7 @@ void from_montgomery(const u64* values, u64* out, std::size_t n, int threads) {
   });
 }
 
-// out = (a * b - minus) * scale; no `minus` and a scale of one cost nothing.
+// out = (a * b - minus) * scale; no `b` is all ones, no `minus` all zeros.
 template <class F>
 void pointwise(const u64* a, const u64* b, const u64* minus, const u64* scale, u64* out, std::size_t n,
                int threads) {
@@ -58,7 +58,8 @@ void pointwise(const u64* a, const u64* b, const u64* minus, const u64* scale, u
   bool scaled = !(factor == F::one());
   parallel_ranges(threads, n, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; i++) {
-      F value = load<F>(a, i) * load<F>(b, i);
+      F value = load<F>(a, i);
+      if (b) value = value * load<F>(b, i);
       if (minus) value = value - load<F>(minus, i);
       store(out, i, scaled ? value * factor : value);
     }

@@ -1,0 +1,262 @@
+"""The processor as a device: :class:`cuzk.backends.Backend` over the native core, one curve, some threads.
+
+A vector is a numpy array with a note of its order. The sparse product writes bit-reversed order, the
+inverse NTT reads it and the forward NTT leaves it, so that a proof never permutes a vector: A B - C on
+the coset is turned to natural order once, for the last MSM. Points and matrices stay where the caller
+has them, a mapped file for instance.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk import _core
+from cuzk.backends import Buffer
+from cuzk.curves import Curve
+from cuzk.errors import DeviceUnavailable, FormatError, KernelError, OutOfMemory
+from cuzk.r1cs import SparseMatrix
+from cuzk.vectors import Points, Scalars, Words
+
+MEMINFO = Path("/proc/meminfo")
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Scalars as a buffer holds them; ``owned`` memory may be overwritten."""
+
+    words: Words
+    bit_reversed: bool = False
+    owned: bool = True
+
+
+@contextmanager
+def native(verb: str) -> Iterator[None]:
+    """Give the native code's exceptions their place in the tree."""
+    try:
+        yield
+    except MemoryError as error:
+        raise OutOfMemory(
+            f"cpu: {verb} found no memory ({str(error) or 'allocation refused'}), "
+            f"{available_bytes()} bytes are free"
+        ) from error
+    except ValueError as error:
+        raise KernelError(f"cpu: {verb}: {error}") from error
+
+
+def available_bytes() -> int:
+    """What the system says programs may still take (0 where it says nothing)."""
+    if MEMINFO.exists():
+        for line in MEMINFO.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) << 10
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return 0
+
+
+class CpuBackend:
+    """One curve on ``threads`` threads; calls return when the work is done."""
+
+    name = "cpu"
+
+    def __init__(self, curve: Curve, threads: int) -> None:
+        if curve.is_toy:
+            raise DeviceUnavailable(
+                f"cpu: {curve.title} has no native arithmetic, its proofs are made by the reference backend"
+            )
+        if threads < 1:
+            raise DeviceUnavailable(f"cpu: expected at least 1 thread, found {threads}")
+        self.curve = curve
+        self.threads = threads
+        self._twiddles = np.zeros((0, 4), np.uint64)  # of the last root asked for
+
+    def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
+        """Nothing is copied; FormatError names the first scalar that is not below r."""
+        if isinstance(value, Scalars):
+            words = self._canonical(value, "scalar")
+            return self._scalars(Vector(words, owned=False), montgomery=value.montgomery)
+        if isinstance(value, Points):
+            words = np.ascontiguousarray(value.words)
+            return Buffer(self.curve, value.group, len(value), True, words)
+        if not value.values.montgomery:
+            raise KernelError("cpu: matrix: expected coefficients in Montgomery form")
+        self._canonical(value.values, "coefficient")
+        return Buffer(self.curve, "matrix", value.rows, True, value)
+
+    def get(self, buffer: Buffer) -> Scalars | Points:
+        """A copy of scalars; points are the array that was put."""
+        if buffer.kind == "scalar":
+            with native("get"):
+                words = natural(replace(vector(buffer, "get"), owned=False)).words
+                return Scalars(self.curve, words.copy(), buffer.montgomery)
+        return Points(self.curve, buffer.kind, points(buffer))
+
+    def product(self, matrix: Buffer, witness: Buffer, size: int) -> Buffer:
+        """Bit-reversed where ``size`` is a power of two."""
+        sparse = matrix.data
+        if not isinstance(sparse, SparseMatrix):
+            raise KernelError(f"cpu: product: expected a matrix, found a buffer of {matrix.kind}")
+        if witness.montgomery:
+            raise KernelError("cpu: product: expected a witness in plain form")
+        bit_reversed = size.bit_count() == 1
+        with native("product"):
+            w = natural(vector(witness, "product"))
+            out = np.empty((size, 4), np.uint64)
+            _core.product(
+                self.curve.name,
+                np.ascontiguousarray(sparse.row_ptr, np.uint64),
+                np.ascontiguousarray(sparse.wires, np.uint32),
+                np.ascontiguousarray(sparse.coefficients, np.uint32),
+                np.ascontiguousarray(sparse.values.words),
+                w.words,
+                out,
+                bit_reversed,
+                self.threads,
+            )
+        return self._scalars(Vector(out, bit_reversed))
+
+    def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
+        """In place where the memory is this backend's; ``values`` cannot be used afterwards."""
+        given = montgomery_vector(values, "ntt")
+        with native("ntt"):
+            words = given.words
+            if given.bit_reversed != inverse:
+                words = reordered(given)
+            elif not given.owned:
+                words = words.copy()
+            w, g = self._element(root), self._element(shift)
+            table = self._table(w, len(words))
+            _core.ntt(self.curve.name, words, w, g, inverse, self.threads, table)
+        values.data = None
+        return self._scalars(Vector(words, bit_reversed=not inverse))
+
+    def pointwise(
+        self,
+        a: Buffer,
+        b: Buffer | None = None,
+        minus: Buffer | None = None,
+        scale: int = 1,
+        *,
+        into: Buffer | None = None,
+    ) -> Buffer:
+        """Operands of unlike order are brought to natural order first."""
+        given = [montgomery_vector(x, "pointwise") for x in (a, b, minus) if x]
+        with native("pointwise"):
+            if len({x.bit_reversed for x in given}) > 1:
+                given = [natural(x) for x in given]
+            words = [x.words for x in given]
+            right = words[1] if b else None
+            less = words[-1] if minus else None
+            target = vector(into, "pointwise") if into else None
+            reusable = target is not None and target.owned and len(target.words) == a.length
+            out = target.words if target and reusable else np.empty((a.length, 4), np.uint64)
+            factor = self._element(scale)
+            _core.pointwise(self.curve.name, words[0], right, less, factor, out, self.threads)
+        result = Vector(out, given[0].bit_reversed)
+        if into is None:
+            return self._scalars(result)
+        into.data, into.length, into.montgomery = result, len(out), True
+        return into
+
+    def msm(self, bases: Buffer, scalars: Buffer, wires: object = None) -> Points:
+        """Scalars in Montgomery form are converted to a fresh array first."""
+        with native("msm"):
+            words = natural(vector(scalars, "msm")).words
+            index: NDArray[np.uint32] | None = None
+            if isinstance(wires, range):
+                words = self._span(words, wires)
+            elif isinstance(wires, np.ndarray) and wires.dtype == np.uint32:
+                index = np.ascontiguousarray(wires)
+            elif wires is not None:
+                raise KernelError("cpu: msm: expected wires as None, a range or a uint32 array")
+            if scalars.montgomery:
+                plain = np.empty_like(words)
+                _core.from_montgomery(self.curve.name, "fr", words, plain, self.threads)
+                words = plain
+            out = np.zeros((1, self.curve.point_words(bases.kind)), np.uint64)
+            _core.msm(self.curve.name, bases.kind, points(bases), words, index, out, self.threads)
+        return Points(self.curve, bases.kind, out)
+
+    def free_bytes(self) -> int:
+        """Memory that the system still gives without swapping."""
+        return available_bytes()
+
+    def _scalars(self, value: Vector, *, montgomery: bool = True) -> Buffer:
+        return Buffer(self.curve, "scalar", len(value.words), montgomery, value)
+
+    def _element(self, value: int) -> Words:
+        return Scalars.from_ints(self.curve, [value], montgomery=True).words
+
+    def _canonical(self, value: Scalars, what: str) -> Words:
+        words = np.ascontiguousarray(value.words)
+        bad = _core.first_not_canonical(self.curve.name, "fr", words, self.threads)
+        if bad >= 0:
+            raise FormatError(
+                f"{what} {bad}: expected a value below the scalar field's prime of "
+                f"{self.curve.title}, found {int.from_bytes(words[bad].tobytes(), 'little'):#x}"
+            )
+        return words
+
+    def _span(self, words: Words, wires: range) -> Words:
+        if len(wires) and not (0 <= wires[0] < len(words) and 0 <= wires[-1] < len(words)):
+            raise KernelError(
+                f"cpu: msm: expected wires within {len(words)} scalars, found {wires}"
+            )
+        if wires.step != 1:
+            return words[np.asarray(wires, np.int64)]
+        return words[wires.start : wires.start + len(wires)]
+
+    def _table(self, root: Words, n: int) -> Words | None:
+        """Twiddles of ``root``, kept from one transform to the next: a proof has seven of them."""
+        if n < 4:
+            return None
+        table = self._twiddles
+        if len(table) < n // 2 or (table[n // 4] != root[0]).any():
+            table = np.empty((n // 2, 4), np.uint64)
+            _core.twiddles(self.curve.name, root, table, self.threads)
+            self._twiddles = table
+        return table
+
+
+def vector(buffer: Buffer, verb: str) -> Vector:
+    """The scalars of a buffer of this backend that was not consumed."""
+    if not isinstance(buffer.data, Vector):
+        found = "one already consumed" if buffer.data is None else f"one of {buffer.kind}"
+        raise KernelError(f"cpu: {verb}: expected a buffer of scalars, found {found}")
+    return buffer.data
+
+
+def montgomery_vector(buffer: Buffer, verb: str) -> Vector:
+    """The same, in the form that arithmetic needs."""
+    if not buffer.montgomery:
+        raise KernelError(f"cpu: {verb}: expected scalars in Montgomery form, found plain ones")
+    return vector(buffer, verb)
+
+
+def points(buffer: Buffer) -> Words:
+    """The words of a buffer of points."""
+    if not isinstance(buffer.data, np.ndarray):
+        raise KernelError(f"cpu: expected a buffer of points, found one of {buffer.kind}")
+    return buffer.data
+
+
+def reordered(value: Vector) -> Words:
+    """The other order, in place where the memory is owned."""
+    words = value.words if value.owned else value.words.copy()
+    _core.bit_reverse(words)
+    return words
+
+
+def natural(value: Vector) -> Vector:
+    """A copy in natural order, or the vector itself where it is that already."""
+    if not value.bit_reversed:
+        return value
+    return Vector(reordered(replace(value, owned=False)))
