@@ -58,13 +58,14 @@ class Source:
         return _in_memory(IN_MEMORY, what, expected)
 
     def words(self, offset: int, length: int) -> NDArray[np.uint64]:
-        """64-bit words of ``length`` bytes at ``offset``, aligned: a view where the bytes lie at a multiple of 8.
+        """64-bit words of ``length`` bytes at ``offset``, aligned: a view where they lie at a multiple of 8.
 
-        Elsewhere a copy. Sections of iden3's files begin wherever the one before ended, so about half of
-        those that hold points lie at 4 mod 8; the native code's loads are those of the language and may
-        count on alignment (a vectorised loop that peels up to 16 bytes would fault). The copy runs at the
-        speed of memory (3 GB/s with the page faults of a first touch, one core of an EPYC); the mapped
-        pages behind it are given back piece by piece, so that it does not add to the resident size.
+        Elsewhere a copy. A section of iden3's files begins wherever the one before it ended, so about half
+        of those that hold points lie at 4 mod 8. x86-64 and aarch64 would load such words all the same,
+        but the compiler of the native code may count on alignment (a vectorised loop that peels up to 16
+        bytes would fault), and loads through memcpy everywhere would tie every kernel to this one format.
+        A copy costs 15 ms for the 32 MiB that are misaligned in a key of 2^17 constraints (one core of an
+        EPYC, first touch included), and no memory to speak of: the mapped pages behind it are given back.
         """
         raw = self.data[offset : offset + length]
         if raw.ctypes.data % 8 == 0:
@@ -72,18 +73,17 @@ class Source:
         copy = np.empty(length, dtype=np.uint8)
         for start in range(0, length, COPY_BYTES):
             copy[start : start + COPY_BYTES] = raw[start : start + COPY_BYTES]
-            self._forget(offset, start, min(start + COPY_BYTES, length))
+            self.forget(offset + start, min(COPY_BYTES, length - start))
         copy.flags.writeable = False
         return copy.view("<u8")
 
-    def _forget(self, offset: int, start: int, stop: int) -> None:
+    def forget(self, offset: int, length: int) -> None:
+        """These bytes will not be read again soon: they need not stay resident. They stay readable."""
         if self.mapping is None or not hasattr(mmap, "MADV_DONTNEED"):
             return
-        base = (
-            offset + len(self.mapping) - self.size
-        )  # data may begin behind the mapping's first byte
-        first = -(-(base + start) // mmap.PAGESIZE) * mmap.PAGESIZE
-        last = (base + stop) // mmap.PAGESIZE * mmap.PAGESIZE
+        begin = offset + len(self.mapping) - self.size  # data may begin behind the mapping's first byte
+        first = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
+        last = (begin + length) // mmap.PAGESIZE * mmap.PAGESIZE
         if last > first:
             self.mapping.madvise(mmap.MADV_DONTNEED, first, last - first)
 

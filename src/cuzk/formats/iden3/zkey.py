@@ -106,14 +106,16 @@ def read_zkey(what: Readable, *, insecure_key: bool = False) -> ProvingKey:
         whole_section(frame.section(number), curve, group, count)
         for number, (group, count) in _vectors(header).items()
     )
+    coefficients = frame.section(COEFFICIENTS)
     matrices = read_coefficients(
-        frame.section(COEFFICIENTS),
+        coefficients,
         curve,
         wires=wires,
         public=public,
         domain=1 << header.log_domain,
         digest=_digest(frame, COEFFICIENTS),
     )
+    frame.source.forget(coefficients.offset, coefficients.length)
     return ProvingKey(
         vk=header.vk,
         beta_g1=header.beta_g1,
