@@ -51,7 +51,8 @@ def bit_reverse(values: U64) -> None: ...  # permute rows in place, any row widt
 
 # Points (curve.hpp, msm.hpp, fixed_base.hpp)
 def msm(  # scalars plain and below r; index None or (n,): bases[k] takes scalars[index[k]]; out (1, words)
-    curve: str, group: str, bases: U64, scalars: U64, index: U32 | None, out: U64, threads: int
+    curve: str, group: str, bases: U64, scalars: U64, index: U32 | None, out: U64, threads: int,
+    width: int = 0,  # bits of a window; 0: chosen
 ) -> None: ...
 def fixed_base(curve: str, group: str, base: U64, scalars: U64, out: U64, threads: int) -> None: ...
 def scale_points(curve: str, group: str, points: U64, scalar: U64, out: U64, threads: int) -> None: ...

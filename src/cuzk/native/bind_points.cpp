@@ -5,7 +5,31 @@
 CUZK_DECLARE_OPS(PointsOps, points_ops)
 
 namespace cuzk {
+namespace {
 
-void bind_points(nb::module_&) {}
+void msm(const std::string& curve, const std::string& group, In64 bases, In64 scalars,
+         std::optional<In32> index, Out64 out, int threads, int width) {
+  CurveId id = curve_id(curve);
+  bool g2 = is_g2(group);
+  std::size_t row_words = point_words(id, g2);
+  std::size_t n = rows_of(bases, row_words, "bases"), scalar_count = rows_of(scalars, 4, "scalars");
+  expect_rows(out, 1, row_words, "out");
+  std::size_t terms = index ? length_of(*index, "index") : scalar_count;
+  if (terms != n)
+    throw std::invalid_argument(std::string(index ? "index" : "scalars") + ": expected " + std::to_string(n) +
+                                " rows, one a base, found " + std::to_string(terms));
+  if (width < 0 || width > 22)
+    throw std::invalid_argument("width: expected 0 (chosen) or 1 to 22 bits, found " + std::to_string(width));
+  const unsigned* rows = index ? index->data() : nullptr;
+  NoGil release;
+  points_ops(id).msm(g2, words(bases), n, words(scalars), scalar_count, rows, words_out(out), threads, width);
+}
+
+}  // namespace
+
+void bind_points(nb::module_& m) {
+  m.def("msm", &msm, nb::arg("curve"), nb::arg("group"), nb::arg("bases"), nb::arg("scalars"),
+        nb::arg("index").none(), nb::arg("out"), nb::arg("threads"), nb::arg("width") = 0);
+}
 
 }  // namespace cuzk

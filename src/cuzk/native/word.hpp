@@ -16,6 +16,13 @@
 #define CUZK_PATH portable
 #endif
 
+// Long arithmetic that is called from many places; a kernel inlines it.
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define CUZK_OUT_OF_LINE
+#else
+#define CUZK_OUT_OF_LINE [[gnu::noinline]]
+#endif
+
 namespace cuzk {
 using u32 = unsigned int;
 using i64 = long long;
