@@ -1,0 +1,20 @@
+"""Keys for a circuit: from a universal .ptau with one contribution, or from secrets known to the caller.
+
+key = setup(matrices, ptau)                     # delta drawn from the operating system and forgotten
+key = insecure_setup(matrices, Secrets(...))    # tests and benchmarks: whoever knows the secrets can forge
+"""
+
+from cuzk.setup.insecure import insecure_setup
+from cuzk.setup.phase2 import contribute, initial_key, setup
+from cuzk.setup.powers import make_powers_of_tau
+from cuzk.setup.secrets import Secrets, random_scalar
+
+__all__ = [
+    "Secrets",
+    "contribute",
+    "initial_key",
+    "insecure_setup",
+    "make_powers_of_tau",
+    "random_scalar",
+    "setup",
+]
