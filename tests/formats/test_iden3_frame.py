@@ -93,11 +93,12 @@ def test_takes_are_checked_against_the_section() -> None:
     with pytest.raises(FormatError) as error:
         cursor.u64("labels")
     assert (
-        str(error.value) == "<bytes>: section 7: expected 8 bytes of labels at offset 5, found 4 bytes"
+        str(error.value)
+        == "<bytes>: section 7: expected 8 bytes of labels at offset 5, found 4 bytes"
     )
-    with pytest.raises(FormatError, match="section 7: expected 5 bytes, found 9$"):
+    with pytest.raises(FormatError, match=r"section 7: expected 5 bytes, found 9$"):
         cursor.end()
-    with pytest.raises(FormatError, match="section 7: expected 2 points = 128 bytes, found 9$"):
+    with pytest.raises(FormatError, match=r"section 7: expected 2 points = 128 bytes, found 9$"):
         cursor.expect_length(128, "2 points")
 
 
@@ -174,7 +175,10 @@ def test_points_that_are_none(curve: Curve) -> None:
     too_big = curve.p.to_bytes(size, "little") + good[size:]
     for data, found in (
         (good[:-size] + shifted, "expected point 1 to lie on the curve, found otherwise"),
-        (too_big, "expected point 0 to have coordinates below the base field's prime, found otherwise"),
+        (
+            too_big,
+            "expected point 0 to have coordinates below the base field's prime, found otherwise",
+        ),
     ):
         points = MappedPoints(curve, "g1", Source.open(data), 0, 2)
         with pytest.raises(FormatError) as error:

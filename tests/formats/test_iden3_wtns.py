@@ -72,10 +72,12 @@ def test_f7_counts_are_those_of_the_header(curve: Curve) -> None:
     refused(files.wtns(curve, []), "section 1 (header): expected at least one wire, the constant 1, found 0")  # fmt: skip
 
 
-def test_f8_a_raw_witness_is_named(curve: Curve) -> None:
+def test_f8_a_raw_witness_is_named() -> None:
     raw = b"".join(v.to_bytes(32, "little") for v in files.WITNESS)
     refused(raw, "expected a .wtns file, found what looks like a raw witness (5 values of 32 bytes without a header)")  # fmt: skip
-    refused(raw[:-1], 'expected a .wtns file, which begins with "wtns", found the bytes 01 00 00 00')
+    refused(
+        raw[:-1], 'expected a .wtns file, which begins with "wtns", found the bytes 01 00 00 00'
+    )
 
 
 def test_f10_the_prime_names_the_curve() -> None:

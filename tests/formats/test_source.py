@@ -3,6 +3,7 @@ import mmap
 import os
 import stat
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,7 @@ def test_e10_buffers_and_files_are_views_not_copies(path: Path) -> None:
 def test_e10_an_open_file_is_mapped_from_its_position(path: Path, buffering: int) -> None:
     with path.open("rb", buffering=buffering) as file:
         file.seek(8)
-        source = Source.open(file)  # type: ignore[arg-type]
+        source = Source.open(file)
     assert source.mapping is not None
     assert source.name == "x.zkey"
     assert source.data.tobytes() == CONTENT[8:]
@@ -139,7 +140,7 @@ def test_f19_nothing_to_read_is_said_in_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["/dev/zero", "/dev/null", Path("/dev")])
 def test_f19_devices_are_refused_unopened(what: str) -> None:
-    with pytest.raises(FormatError, match="found a d(evice|irectory)$"):
+    with pytest.raises(FormatError, match=r"found a d(evice|irectory)$"):
         Source.open(what)
 
 
@@ -163,7 +164,9 @@ def test_a_file_that_may_not_be_read(path: Path, monkeypatch: pytest.MonkeyPatch
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(FormatError, match=r"x\.zkey: expected a file, found one that may not be read"):
+    with pytest.raises(
+        FormatError, match=r"x\.zkey: expected a file, found one that may not be read"
+    ):
         Source.open(path)
 
 
@@ -172,10 +175,10 @@ def test_a_file_closed_or_open_for_writing_only(path: Path) -> None:
         pass
     with pytest.raises(FormatError, match="closed file"):
         Source.open(file)
-    with path.with_suffix(".new").open("wb") as file:
-        file.write(b"x")
+    with path.with_suffix(".new").open("wb") as output:
+        output.write(b"x")
         with pytest.raises(FormatError):
-            Source.open(file)
+            Source.open(output)
 
 
 def test_printable() -> None:
@@ -197,7 +200,7 @@ def test_writes_all_chunks(tmp_path: Path) -> None:
 
 
 def test_e2_a_failure_half_way_leaves_the_old_file(tmp_path: Path) -> None:
-    def chunks():  # type: ignore[no-untyped-def]
+    def chunks() -> Iterator[bytes]:
         yield b"new"
         raise KeyboardInterrupt
 
@@ -210,11 +213,11 @@ def test_e2_a_failure_half_way_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
-    def chunks():  # type: ignore[no-untyped-def]
+    def chunks() -> Iterator[bytes]:
         yield b"new"
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(CuzkError, match="cannot be written: No space left on device$"):
+    with pytest.raises(CuzkError, match=r"cannot be written: No space left on device$"):
         write_atomically(tmp_path / "x", chunks())
     assert folder(tmp_path) == []
 

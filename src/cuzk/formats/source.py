@@ -81,7 +81,9 @@ class Source:
         """These bytes will not be read again soon: they need not stay resident. They stay readable."""
         if self.mapping is None or not hasattr(mmap, "MADV_DONTNEED"):
             return
-        begin = offset + len(self.mapping) - self.size  # data may begin behind the mapping's first byte
+        begin = (
+            offset + len(self.mapping) - self.size
+        )  # data may begin behind the mapping's first byte
         first = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
         last = (begin + length) // mmap.PAGESIZE * mmap.PAGESIZE
         if last > first:

@@ -69,7 +69,7 @@ def _header_bytes(key: ProvingKey, matrices: Matrices) -> bytes:
 
 def _dense(query: Query, wires: range) -> memoryview:
     """One point for each of ``wires``: infinity where the query skips one."""
-    if query.wires == wires:
+    if isinstance(query.wires, range) and query.wires == wires:
         return octets(query.points.words)
     words = np.zeros((len(wires), query.points.words.shape[1]), dtype=np.uint64)
     words[np.asarray(query.wires, dtype=np.int64) - wires.start] = query.points.words
