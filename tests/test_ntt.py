@@ -155,13 +155,14 @@ def test_what_is_not_a_transform(curve: Curve) -> None:
         _core.ntt(curve.name, frozen, root, one, False, 1)
 
 
-@pytest.mark.parametrize("log_n", [0, 1, 5, 13])
+@pytest.mark.parametrize("log_n", [0, 1, 5, 8, 9, 10, 13])
 @pytest.mark.parametrize("width", [1, 4, 12])
-def test_bit_reverse(log_n: int, width: int) -> None:
+@pytest.mark.parametrize("threads", [1, 3])
+def test_bit_reverse(log_n: int, width: int, threads: int) -> None:
     rng = np.random.default_rng(log_n)
     words = rng.integers(0, 2**64, (1 << log_n, width), np.uint64)
     out = words.copy()
-    _core.bit_reverse(out)
+    _core.bit_reverse(out, threads)
     assert (out == words[reversed_order(log_n)]).all()
 
 

@@ -47,7 +47,7 @@ def ntt(  # twiddles: a table for this root (or for a larger domain's), else one
     curve: str, values: U64, root: U64, shift: U64, inverse: bool, threads: int, twiddles: U64 | None = None
 ) -> None: ...
 def twiddles(curve: str, root: U64, out: U64, threads: int) -> None: ...  # out (n/2, 4) for a root of order n
-def bit_reverse(values: U64) -> None: ...  # permute rows in place, any row width
+def bit_reverse(values: U64, threads: int = 1) -> None: ...  # permute rows in place, any row width
 
 # Points (curve.hpp, msm.hpp, fixed_base.hpp)
 def msm(  # scalars plain and below r; index None or (n,): bases[k] takes scalars[index[k]]; out (1, words)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -95,8 +95,10 @@ class CpuBackend:
         """A copy of scalars; points are the array that was put."""
         if buffer.kind == "scalar":
             with native("get"):
-                words = natural(replace(vector(buffer, "get"), owned=False)).words
-                return Scalars(self.curve, words.copy(), buffer.montgomery)
+                given = vector(buffer, "get")
+                ordered = self._natural(given)
+                words = ordered.words.copy() if ordered is given else ordered.words
+                return Scalars(self.curve, words, buffer.montgomery)
         return Points(self.curve, buffer.kind, points(buffer))
 
     def product(self, matrix: Buffer, witness: Buffer, size: int) -> Buffer:
@@ -108,7 +110,7 @@ class CpuBackend:
             raise KernelError("cpu: product: expected a witness in plain form")
         bit_reversed = size.bit_count() == 1
         with native("product"):
-            w = natural(vector(witness, "product"))
+            w = self._natural(vector(witness, "product"))
             out = np.empty((size, 4), np.uint64)
             _core.product(
                 self.curve.name,
@@ -127,11 +129,9 @@ class CpuBackend:
         """In place where the memory is this backend's; ``values`` cannot be used afterwards."""
         given = montgomery_vector(values, "ntt")
         with native("ntt"):
-            words = given.words
+            words = given.words if given.owned else given.words.copy()
             if given.bit_reversed != inverse:
-                words = reordered(given)
-            elif not given.owned:
-                words = words.copy()
+                _core.bit_reverse(words, self.threads)
             w, g = self._element(root), self._element(shift)
             table = self._table(w, len(words))
             _core.ntt(self.curve.name, words, w, g, inverse, self.threads, table)
@@ -151,7 +151,7 @@ class CpuBackend:
         given = [montgomery_vector(x, "pointwise") for x in (a, b, minus) if x]
         with native("pointwise"):
             if len({x.bit_reversed for x in given}) > 1:
-                given = [natural(x) for x in given]
+                given = [self._natural(x) for x in given]
             words = [x.words for x in given]
             right = words[1] if b else None
             less = words[-1] if minus else None
@@ -169,7 +169,7 @@ class CpuBackend:
     def msm(self, bases: Buffer, scalars: Buffer, wires: object = None) -> Points:
         """Scalars in Montgomery form are converted to a fresh array first."""
         with native("msm"):
-            words = natural(vector(scalars, "msm")).words
+            words = self._natural(vector(scalars, "msm")).words
             index: NDArray[np.uint32] | None = None
             if isinstance(wires, range):
                 words = self._span(words, wires)
@@ -214,6 +214,14 @@ class CpuBackend:
             return words[np.asarray(wires, np.int64)]
         return words[wires.start : wires.start + len(wires)]
 
+    def _natural(self, value: Vector) -> Vector:
+        """A copy in natural order, or the vector itself where it is that already."""
+        if not value.bit_reversed:
+            return value
+        words = value.words.copy()
+        _core.bit_reverse(words, self.threads)
+        return Vector(words)
+
     def _table(self, root: Words, n: int) -> Words | None:
         """Twiddles of ``root``, kept from one transform to the next: a proof has seven of them."""
         if n < 4:
@@ -246,17 +254,3 @@ def points(buffer: Buffer) -> Words:
     if not isinstance(buffer.data, np.ndarray):
         raise KernelError(f"cpu: expected a buffer of points, found one of {buffer.kind}")
     return buffer.data
-
-
-def reordered(value: Vector) -> Words:
-    """The other order, in place where the memory is owned."""
-    words = value.words if value.owned else value.words.copy()
-    _core.bit_reverse(words)
-    return words
-
-
-def natural(value: Vector) -> Vector:
-    """A copy in natural order, or the vector itself where it is that already."""
-    if not value.bit_reversed:
-        return value
-    return Vector(reordered(replace(value, owned=False)))

@@ -1,5 +1,6 @@
 // Python functions over vectors of field elements.
 #include "bind.hpp"
+#include "bit_reverse.hpp"
 #include "sparse.hpp"
 #include "vector_ops.hpp"
 
@@ -108,19 +109,16 @@ void ntt(const string& curve, Out64 values, In64 root, In64 shift, bool inverse,
   vector_ops(id).ntt(words_out(values), n, words(root), words(shift), inverse, table, rows, threads);
 }
 
-void bit_reverse(Out64 values) {
+void reverse_rows(Out64 values, int threads) {
   if (values.ndim() != 2) throw std::invalid_argument("values: expected two dimensions");
   std::size_t n = values.shape(0), width = values.shape(1);
   if (n == 0 || (n & (n - 1)))
     throw std::invalid_argument("values: expected a power of two of rows, found " + std::to_string(n));
   std::uint64_t* data = values.data();
+  int log_n = 0;
+  while (std::size_t{1} << log_n < n) log_n++;
   NoGil release;
-  int bits = 0;
-  while (std::size_t{1} << bits < n) bits++;
-  for (std::size_t i = 0; i < n; i++) {
-    std::size_t j = reversed_bits(i, bits);
-    if (i < j) std::swap_ranges(data + i * width, data + (i + 1) * width, data + j * width);
-  }
+  bit_reverse(data, width, log_n, threads);
 }
 
 }  // namespace
@@ -154,7 +152,7 @@ void bind_vector(nb::module_& m) {
   m.def("twiddles", &twiddles, nb::arg("curve"), nb::arg("root"), nb::arg("out"), nb::arg("threads"));
   m.def("ntt", &ntt, nb::arg("curve"), nb::arg("values"), nb::arg("root"), nb::arg("shift"),
         nb::arg("inverse"), nb::arg("threads"), nb::arg("twiddles").none() = nb::none());
-  m.def("bit_reverse", &bit_reverse, nb::arg("values"));
+  m.def("bit_reverse", &reverse_rows, nb::arg("values"), nb::arg("threads") = 1);
 }
 
 }  // namespace cuzk

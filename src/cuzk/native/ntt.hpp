@@ -128,17 +128,21 @@ class Ntt {
       a3[j] = y2 - x3;
     }
   }
-  // Undoes four times forward_pass; the constants are negated inverses.
+  // Undoes four times forward_pass; the constants are negated inverses. `scale` multiplies all results:
+  // the constants take it along for three of four elements.
+  template <bool scaled = false>
   static void inverse_pass(F* a, std::size_t quarter, std::size_t begin, std::size_t end,
-                           const Constants& c) {
-    const Constants k = c;
+                           const Constants& c, const F& scale = F::one()) {
+    const F factor = scale;
+    const Constants k = scaled ? Constants{c.t, c.u * factor, c.v * factor} : c;
+    const F t = scaled ? k.t * factor : k.t;
     F *a1 = a + quarter, *a2 = a1 + quarter, *a3 = a2 + quarter;
     for (std::size_t j = begin; j < end; j++) {
       F x1 = (a1[j] - a[j]) * k.u, x3 = (a3[j] - a2[j]) * k.v;
       F y0 = a[j] + a1[j], y2 = a2[j] + a3[j];
-      a[j] = y0 + y2;
+      a[j] = scaled ? (y0 + y2) * factor : y0 + y2;
       a1[j] = x1 + x3;
-      a2[j] = (y2 - y0) * k.t;
+      a2[j] = (y2 - y0) * t;
       a3[j] = (x3 - x1) * k.t;
     }
   }
@@ -216,27 +220,33 @@ class Ntt {
       }
     }
   }
+  // On the coset every element has a factor of its own; 1/n alone goes along with the last pass.
   void inverse_leaf(F* a, std::size_t k) const {
     std::size_t m = scale_.size();
+    bool odd = leaf_ % 2 == 1;
     for (int log_b = 2; log_b <= leaf_; log_b += 2) {
       std::size_t blocks = m >> log_b, quarter = std::size_t{1} << (log_b - 2), first = k * blocks;
       for (std::size_t b = 0; b < blocks; b++) {
         F* at = a + (b << log_b);
-        if (first + b == 0)
+        if (log_b == leaf_ && !shifted_)
+          inverse_pass<true>(at, quarter, 0, quarter, constants(first + b), scale_[0]);
+        else if (first + b == 0)
           inverse_unit(at, quarter, 0, quarter, table_[1]);
         else
           inverse_pass(at, quarter, 0, quarter, inverse_constants(first + b));
       }
     }
-    if (leaf_ % 2 == 1) {
-      const F t = k == 0 ? -F::one() : inverse_constants(k).t;
-      for (std::size_t i = 0; i < m / 2; i++) {
-        F x = a[i], y = a[i + m / 2];
-        a[i] = x + y;
-        a[i + m / 2] = (y - x) * t;
-      }
+    if (odd) inverse_half(a, m / 2, k == 0 ? -F::one() : inverse_constants(k).t);
+    if (shifted_)
+      for (std::size_t i = 0; i < m; i++) a[i] = a[i] * scale_[i];
+  }
+  void inverse_half(F* a, std::size_t half, const F& constant) const {
+    const F factor = shifted_ ? F::one() : scale_[0], t = constant * factor;
+    for (std::size_t i = 0; i < half; i++) {
+      F x = a[i], y = a[i + half];
+      a[i] = shifted_ ? x + y : (x + y) * factor;
+      a[i + half] = (y - x) * t;
     }
-    for (std::size_t i = 0; i < m; i++) a[i] = a[i] * scale_[i];
   }
 
   F* data_;

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bit_reverse.hpp"
 #include "vector.hpp"
 
 namespace cuzk {
@@ -27,13 +28,6 @@ struct ProductInput {
   const u64* witness;
   std::size_t witness_rows;
 };
-
-// The last `bits` bits of i in reverse order.
-inline std::size_t reversed_bits(std::size_t i, int bits) {
-  std::size_t out = 0;
-  for (; bits > 0; bits--, i >>= 1) out = out << 1 | (i & 1);
-  return out;
-}
 
 }  // namespace cuzk
 
