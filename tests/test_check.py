@@ -5,12 +5,12 @@ from math import gcd, isqrt
 
 import numpy as np
 import pytest
-from reference import sum_points
 
 from cuzk import _core
 from cuzk.constants import Fp2, fp2_mul, fp2_pow, twist_b
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.vectors import Affine, Points, pack
+from reference import sum_points
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 

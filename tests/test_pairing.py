@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reference import affine_points, sum_points
 
 from cuzk import _core
 from cuzk.constants import REAL_CURVES, ate_loop, signed_digits
 from cuzk.curves import BLS12_381, BN254, Curve, curve_named
 from cuzk.vectors import Affine, Points, pack, unpack
+from reference import affine_points, sum_points
 
 pytestmark = pytest.mark.usefixtures("arithmetic")
 
