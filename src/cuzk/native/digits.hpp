@@ -153,8 +153,9 @@ struct Windows {
   void for_digits(const LiveScalars& live, int w, std::size_t begin, std::size_t end, Body body) const {
     int bit = c * w, word = bit / 64, shift = bit % 64;
     const u64* low = live.planes[word].data();
-    const u64* high = shift + c > 64 && word < 3 ? live.planes[word + 1].data() : nullptr;
-    u64 mask = w + 1 < count ? (u64{1} << c) - 1 : ~u64{0};
+    bool top = w + 1 == count;  // one bit wider: its digit can be 2^(c-1)
+    const u64* high = shift + c + (top ? 1 : 0) > 64 && word < 3 ? live.planes[word + 1].data() : nullptr;
+    u64 mask = top ? ~u64{0} : (u64{1} << c) - 1;
     i64 half = bit + c - 1 < 256 ? i64{1} << (c - 1) : 0;
     for (std::size_t k = begin; k < end; k++) {
       u64 raw = low[k] >> shift;
