@@ -41,7 +41,8 @@ def use_wtns(data: bytes) -> None:
 def use_zkey(data: bytes) -> None:
     read_zkey_header(data)
     key = read_zkey(data, insecure_key=True)
-    check_zkey_points(key)
+    vectors = (key.a.points, key.b_g1.points, key.b_g2.points, key.l.points, key.h)
+    assert all(points.words.shape == (len(points), points.words.shape[1]) for points in vectors)
     assert key.matrices is not None
     assert key.matrices.rows <= 1 << key.log_domain
     for matrix in (key.matrices.a, key.matrices.b):
@@ -62,16 +63,22 @@ USES: dict[str, Callable[[bytes], None]] = {
     "zkey": use_zkey,
     "ptau": use_ptau,
 }
+
+
+def use_points(data: bytes) -> None:
+    check_zkey_points(read_zkey(data, insecure_key=True))
+
+
 MOST_MEMORY = (
     1 << 20
 )  # for files of at most 7 KB: one list of 4 GiB, or of 2^20 entries, would show
 
 
-def survives(kind: str, data: bytes) -> None:
+def survives(kind: str, data: bytes, use: Callable[[bytes], None] | None = None) -> None:
     message = ""
     tracemalloc.start()
     try:
-        USES[kind](data)
+        (use or USES[kind])(data)
     except CuzkError as error:
         message = str(error)
     finally:
@@ -162,6 +169,15 @@ def test_damaged_files_never_do_worse_than_an_error(kind: str) -> None:
     check()
 
 
+@settings(QUICK, max_examples=60)
+@given(
+    st.sampled_from(list(files.LIBRARY)), st.integers(0, 10_000), st.binary(min_size=1, max_size=64)
+)
+def test_damaged_points_are_checked_in_full(name: str, at: int, new: bytes) -> None:
+    data = files.corpus_file("zkey", CURVES[name]).read_bytes()
+    survives("zkey", overwrite(data, at, new)[: len(data)], use_points)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", files.KINDS)
 def test_damaged_files_for_longer(kind: str) -> None:
@@ -183,20 +199,23 @@ def test_bytes_of_any_kind(kind: str) -> None:
     check()
 
 
+COUNTED = {"r1cs": (1, 2), "wtns": (1,), "zkey": (2, 4), "ptau": (1, 7)}
+
+
 @pytest.mark.parametrize("kind", files.KINDS)
-def test_every_number_of_the_frame_and_header(kind: str) -> None:
-    """Each 4 bytes of the section table and of section 1 and 2's first 120 bytes replaced by hostile numbers."""
-    curve = CURVES["bn254"]
-    data = files.corpus_file(kind, curve).read_bytes()
-    places = {edge - 4 for edge in files.edges(data)} | {edge - 8 for edge in files.edges(data)}
+def test_every_number_of_the_table_and_of_counting_sections(kind: str) -> None:
+    """Each 4 bytes of them replaced by hostile numbers, alone and with the 4 bytes that follow."""
+    data = files.corpus_file(kind, CURVES["bn254"]).read_bytes()
+    places = {edge - back for edge in files.edges(data) for back in (4, 8, 12) if edge >= back}
     at = 12
     for number, content in files.take_apart(data):
-        if number in (1, 2):
-            places |= set(range(at + 12, at + 12 + min(len(content), 120), 4))
+        if number in COUNTED[kind]:
+            places |= set(range(at + 12, at + 12 + min(len(content), 144), 4))
         at += 12 + len(content)
-    for place in sorted(p for p in places if p >= 0):
-        for value in (0, 1, 2**31, 2**32 - 1):
+    for place in sorted(places):
+        for value in (0, 1, 2**32 - 1):
             survives(kind, overwrite(data, place, struct.pack("<I", value)))
+        survives(kind, overwrite(data, place, struct.pack("<II", 2**32 - 1, 2**31)))
 
 
 def test_the_whole_corpus_in_every_reader() -> None:
