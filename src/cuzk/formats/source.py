@@ -64,7 +64,7 @@ class Source:
         of those that hold points lie at 4 mod 8. x86-64 and aarch64 would load such words all the same,
         but the compiler of the native code may count on alignment (a vectorised loop that peels up to 16
         bytes would fault), and loads through memcpy everywhere would tie every kernel to this one format.
-        A copy costs 15 ms for the 32 MiB that are misaligned in a key of 2^17 constraints (one core of an
+        A copy costs 5 to 15 ms for the 32 MiB that are misaligned in a key of 2^17 constraints (one core of an
         EPYC, first touch included), and no memory to speak of: the mapped pages behind it are given back.
         """
         raw = self.data[offset : offset + length]
