@@ -49,6 +49,10 @@ def ntt(  # twiddles: a table for this root (or for a larger domain's), else one
 def twiddles(curve: str, root: U64, out: U64, threads: int) -> None: ...  # out (n/2, 4) for a root of order n
 def bit_reverse(values: U64, threads: int = 1) -> None: ...  # permute rows in place, any row width
 
+# Single operations on field elements, for tests: field "fp", "fr" or "fp2" (c0, c1); op "add", "subtract", "multiply", or
+# "negate", "twice", "square", "invert" (which leave b unread); Montgomery; below the modulus
+def field_op(curve: str, field: str, op: str, a: U64, b: U64, out: U64) -> None: ...
+
 # Points (curve.hpp, msm.hpp, fixed_base.hpp)
 def msm(  # scalars plain and below r; index None or (n,): bases[k] takes scalars[index[k]]; out (1, words)
     curve: str, group: str, bases: U64, scalars: U64, index: U32 | None, out: U64, threads: int,

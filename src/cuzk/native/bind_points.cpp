@@ -7,6 +7,31 @@ CUZK_DECLARE_OPS(PointsOps, points_ops)
 namespace cuzk {
 namespace {
 
+FieldId field_id(const std::string& name) {
+  if (name == "fp2") return FieldId::fp2;
+  return is_fp(name) ? FieldId::fp : FieldId::fr;
+}
+
+FieldOp field_op_named(const std::string& name) {
+  const char* names[] = {"add", "subtract", "negate", "twice", "multiply", "square", "invert"};
+  for (int i = 0; i < 7; i++)
+    if (name == names[i]) return static_cast<FieldOp>(i);
+  throw std::invalid_argument("operation: expected add, subtract, negate, twice, multiply, square or invert, found " +
+                              name);
+}
+
+void field_op(const std::string& curve, const std::string& field, const std::string& op, In64 a, In64 b, Out64 out) {
+  CurveId id = curve_id(curve);
+  FieldId which = field_id(field);
+  std::size_t width = which == FieldId::fr ? 4 : fp_words(id) * (which == FieldId::fp2 ? 2 : 1);
+  std::size_t n = rows_of(a, width, "a");
+  expect_rows(b, n, width, "b");
+  expect_rows(out, n, width, "out");
+  FieldOp operation = field_op_named(op);
+  NoGil release;
+  points_ops(id).field(which, operation, words(a), words(b), words_out(out), n);
+}
+
 void msm(const std::string& curve, const std::string& group, In64 bases, In64 scalars,
          std::optional<In32> index, Out64 out, int threads, int width) {
   CurveId id = curve_id(curve);
@@ -28,6 +53,8 @@ void msm(const std::string& curve, const std::string& group, In64 bases, In64 sc
 }  // namespace
 
 void bind_points(nb::module_& m) {
+  m.def("field_op", &field_op, nb::arg("curve"), nb::arg("field"), nb::arg("op"), nb::arg("a"), nb::arg("b"),
+        nb::arg("out"));
   m.def("msm", &msm, nb::arg("curve"), nb::arg("group"), nb::arg("bases"), nb::arg("scalars"),
         nb::arg("index").none(), nb::arg("out"), nb::arg("threads"), nb::arg("width") = 0);
 }

@@ -69,12 +69,20 @@ struct Field {
   constexpr Field operator-() const { return zero() - *this; }
   constexpr Field doubled() const { return *this + *this; }
 
+#ifdef CUZK_ADX
+  [[gnu::always_inline]] static Field product(const Field& a, const Field& b) {
+    Field result;
+    adx_mul<P>(result.w, a.w, b.w);
+    return result;
+  }
+  // Six words are 1.9 KB of code.
+  [[gnu::noinline]] static Field product_out_of_line(const Field& a, const Field& b) { return product(a, b); }
+#endif
+
   constexpr Field operator*(const Field& o) const {
 #ifdef CUZK_ADX
     if (!__builtin_is_constant_evaluated()) {
-      Field product;
-      adx_mul<P>(product.w, w, o.w);
-      return product;
+      return N > 4 ? product_out_of_line(*this, o) : product(*this, o);
     }
 #endif
     u64 t[N + 1] = {};

@@ -8,6 +8,27 @@
 namespace cuzk::CUZK_PATH {
 namespace {
 
+template <class F>
+F apply(FieldOp op, const F& a, const u64* b) {
+  switch (op) {
+    case FieldOp::add: return a + F::from_words(b);
+    case FieldOp::subtract: return a - F::from_words(b);
+    case FieldOp::negate: return -a;
+    case FieldOp::twice: return a.doubled();
+    case FieldOp::multiply: return a * F::from_words(b);
+    case FieldOp::square: return a.squared();
+    default: return a.inverse();
+  }
+}
+
+template <class F>
+void apply_all(FieldOp op, const u64* a, const u64* b, u64* out, std::size_t n) {
+  for (std::size_t i = 0; i < n; i++) {
+    F result = apply(op, F::from_words(a + i * F::N), b + i * F::N);
+    std::memcpy(out + i * F::N, &result, sizeof(F));
+  }
+}
+
 template <class F, class Fr>
 void msm_words(const u64* bases, std::size_t n, const ScalarRows& scalars, u64* out, int threads, int width) {
   Affine<F> sum = msm<F, Fr>(reinterpret_cast<const Affine<F>*>(bases), n, scalars, threads, width);
@@ -18,6 +39,12 @@ template <class Curve>
 PointsOps ops() {
   using Types = CurveTypes<Curve>;
   return {
+      [](FieldId field, FieldOp op, const u64* a, const u64* b, u64* out, std::size_t n) {
+        auto run = field == FieldId::fp    ? &apply_all<typename Types::Fp>
+                   : field == FieldId::fr  ? &apply_all<typename Types::Fr>
+                                           : &apply_all<typename Types::Fp2>;
+        run(op, a, b, out, n);
+      },
       [](bool g2, const u64* bases, std::size_t n, const u64* scalars, std::size_t scalar_count,
          const unsigned* index, u64* out, int threads, int width) {
         ScalarRows rows{scalars, scalar_count, index};
