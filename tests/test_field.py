@@ -1,6 +1,7 @@
 """Field arithmetic of the native core against Python integers: four fields, Fp2, every arithmetic path."""
 
 import random
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,12 +14,12 @@ from cuzk.curves import CURVES, Curve
 from cuzk.vectors import pack, unpack
 
 FIELDS = [(c, f) for c in ("bn254", "bls12_381") for f in ("fp", "fr")]
-TWO = {
+TWO: dict[str, Callable[[int, int, int], int]] = {
     "add": lambda a, b, _: a + b,
     "subtract": lambda a, b, _: a - b,
     "multiply": lambda a, b, _: a * b,
 }
-ONE = {
+ONE: dict[str, Callable[[int, int], int]] = {
     "negate": lambda a, _: -a,
     "twice": lambda a, _: 2 * a,
     "square": lambda a, _: a * a,
@@ -59,7 +60,9 @@ def test_edges_and_random_pairs(curve: str, field: str) -> None:
     a = [x for x in values for _ in values]
     b = [y for _ in values for y in values]
     for name, law in TWO.items():
-        assert run(curve, field, name, a, b) == [law(x, y, p) % p for x, y in zip(a, b, strict=True)]
+        assert run(curve, field, name, a, b) == [
+            law(x, y, p) % p for x, y in zip(a, b, strict=True)
+        ]
     for name, unary in ONE.items():
         assert run(curve, field, name, values, values) == [unary(x, p) % p for x in values], name
 
@@ -90,7 +93,9 @@ def test_inverse_of_many(curve: str, field: str) -> None:
     rng = random.Random(7)
     values = [2**i + d for i in range(p.bit_length() - 1) for d in (-1, 0, 1)]
     values += [rng.randrange(p) for _ in range(500)] + [rng.randrange(2**40) for _ in range(100)]
-    assert run(curve, field, "invert", values, values) == [pow(v, -1, p) if v else 0 for v in values]
+    assert run(curve, field, "invert", values, values) == [
+        pow(v, -1, p) if v else 0 for v in values
+    ]
 
 
 @pytest.mark.usefixtures("arithmetic")
@@ -115,8 +120,12 @@ def test_quadratic_extension(curve: Curve) -> None:
 
     assert found("multiply") == [fp2_mul(x, y, p) for x, y in zip(a, b, strict=True)]
     assert found("square") == [fp2_mul(x, x, p) for x in a]
-    assert found("add") == [((x[0] + y[0]) % p, (x[1] + y[1]) % p) for x, y in zip(a, b, strict=True)]
-    assert found("subtract") == [((x[0] - y[0]) % p, (x[1] - y[1]) % p) for x, y in zip(a, b, strict=True)]
+    assert found("add") == [
+        ((x[0] + y[0]) % p, (x[1] + y[1]) % p) for x, y in zip(a, b, strict=True)
+    ]
+    assert found("subtract") == [
+        ((x[0] - y[0]) % p, (x[1] - y[1]) % p) for x, y in zip(a, b, strict=True)
+    ]
     assert found("invert") == [fp2_inverse(x, p) if x != (0, 0) else (0, 0) for x in a]
 
 
