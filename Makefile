@@ -27,7 +27,7 @@ check: .venv/installed .venv/check
 slow: .venv/installed .venv/test
 	$(BIN)/pytest -m slow
 
-# Against circom, circomlib and snarkjs from npm: needs Node.js.
+# Against circom, circomlib, snarkjs, solc and an Ethereum virtual machine from npm: needs Node.js.
 interop: .venv/installed .venv/test build/interop/node_modules
 	$(BIN)/pytest -m interop
 
@@ -48,7 +48,7 @@ clean:
 .venv/check: .venv/test
 
 build/interop/node_modules: Makefile
-	npm install --silent --no-audit --no-fund --prefix build/interop circom2@0.2.23 circomlib@2.0.5 snarkjs@0.7.6
+	npm install --silent --no-audit --no-fund --prefix build/interop circom2@0.2.23 circomlib@2.0.5 snarkjs@0.7.6 solc@0.8.37 @ethereumjs/evm@10.1.3 @ethereumjs/util@10.1.3
 	touch $@
 
 # What builds and runs it; the checks say in one line what the machine lacks.
