@@ -164,7 +164,9 @@ def render(curve: Curve) -> str:
         lines.append(f"  static constexpr u64 frobenius{power}[6][2][{n}] = {{{rows}}};")
     rows = ", ".join(fp2(c) for c in twist_frobenius(curve))
     digits = [
-        *_digits("ate_digits", ate_loop(curve), "|6x + 2| (BN) or |x| (BLS), least significant first"),
+        *_digits(
+            "ate_digits", ate_loop(curve), "|6x + 2| (BN) or |x| (BLS), least significant first"
+        ),
         *_digits("x_digits", abs(curve.x), "|x|, least significant first"),
     ]
     lines += [

@@ -108,7 +108,8 @@ class Points:
 
     def is_infinity(self) -> NDArray[np.bool_]:
         """(n,) flags."""
-        return ~self.words.any(axis=1)
+        flags: NDArray[np.bool_] = np.logical_not(np.logical_or.reduce(self.words, axis=1))
+        return flags
 
     def __len__(self) -> int:
         return len(self.words)
