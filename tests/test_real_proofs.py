@@ -14,7 +14,7 @@ from cuzk.errors import CircuitError, FormatError
 from cuzk.formats import bellman
 from cuzk.formats.points import decode_compressed
 from cuzk.groth16 import Proof, VerifyingKey
-from cuzk.verify import Verifier
+from cuzk.verifier import Verifier
 
 R = BLS12_381.r
 JUBJUB_D = -10240 * pow(10241, -1, R) % R

@@ -15,7 +15,7 @@ from cuzk.formats import snarkjs_json
 from cuzk.formats.solidity import export_calldata, export_solidity
 from cuzk.groth16 import Proof, VerifyingKey
 from cuzk.vectors import Points
-from cuzk.verify import Verifier
+from cuzk.verifier import Verifier
 
 pytestmark = pytest.mark.interop
 

@@ -18,7 +18,7 @@ from cuzk.curves import BLS12_381, BN254, TOY, Curve, curve_named
 from cuzk.errors import CircuitError, FormatError, InsecureKeyError
 from cuzk.groth16 import Proof, VerifyingKey
 from cuzk.vectors import Affine, Points, Scalars, pack
-from cuzk.verify import (
+from cuzk.verifier import (
     EQUATION,
     Verifier,
     check,

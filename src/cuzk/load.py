@@ -1,0 +1,169 @@
+"""Files into objects, told apart by their content and never by their name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cuzk.curves import Curve, curve_named
+from cuzk.errors import CircuitError, FormatError, InsecureKeyError
+from cuzk.formats.bellman import read_params, read_params_layout, read_proof_bytes, read_vk
+from cuzk.formats.iden3.r1cs import read_r1cs
+from cuzk.formats.iden3.wtns import read_wtns
+from cuzk.formats.iden3.zkey import read_zkey, read_zkey_header
+from cuzk.formats.snarkjs_json import read_proof, read_public, read_verification_key
+from cuzk.formats.source import Readable, Source
+from cuzk.groth16 import Proof, ProvingKey, VerifyingKey
+from cuzk.r1cs import Matrices
+from cuzk.vectors import Scalars
+from cuzk.verifier import insecurity
+
+PROOF_BYTES = 192
+KINDS = {
+    "zkey": "a .zkey (a proving key)",
+    "r1cs": "an .r1cs (a circuit)",
+    "wtns": "a .wtns (a witness)",
+    "ptau": "a .ptau (powers of tau)",
+    "object": "a JSON object",
+    "array": "a JSON array",
+    "raw": "a witness without a header, as 32-byte values",
+    "": "a file of another kind",
+}
+
+
+def kind_of(source: Source) -> str:
+    """A key of KINDS; bellman's files have no mark and are ""."""
+    magic = source.data[:4].tobytes()
+    if magic in (b"zkey", b"r1cs", b"wtns", b"ptau"):
+        return magic.decode()
+    start = source.data[:4096].tobytes().removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if start in (b"{", b"["):
+        return "object" if start == b"{" else "array"
+    if source.size % 32 == 0 and source.data[:32].tobytes() == (1).to_bytes(32, "little"):
+        return "raw"
+    return ""
+
+
+def name_of(what: object, otherwise: str) -> str:
+    """What messages call an input."""
+    if isinstance(what, str | os.PathLike):
+        return Path(os.fsdecode(what)).name
+    name = getattr(what, "name", None)
+    return name if isinstance(name, str) else otherwise
+
+
+def load_key(
+    what: Readable,
+    circuit: Matrices | Readable | None = None,
+    *,
+    insecure_key: bool = False,
+    threads: int = 1,
+) -> ProvingKey:
+    """A proving key: a .zkey, or bellman's .params, which need the ``circuit`` beside them.
+
+    ``what`` is a path, bytes, anything with the buffer protocol, or a binary file. Points are used where
+    they lie, so a file must stay as it is meanwhile. Raises InsecureKeyError for a key whose delta is
+    known, unless ``insecure_key``.
+    """
+    source = Source.open(what, "a .zkey or .params file")
+    kind = kind_of(source)
+    if kind == "zkey":
+        key = read_zkey(source, insecure_key=insecure_key)
+    elif kind:
+        raise _unexpected(source, "a .zkey or .params file", kind)
+    else:
+        key = _load_params(source, circuit, threads)
+    if not insecure_key:
+        refuse_insecure(key.vk, key.source)
+    return key
+
+
+def _load_params(source: Source, circuit: Matrices | Readable | None, threads: int) -> ProvingKey:
+    try:
+        read_params_layout(source)
+    except FormatError as error:
+        raise FormatError(
+            f'{error} (it does not begin with "zkey" and so was taken for bellman\'s .params)'
+        ) from None
+    if circuit is None:
+        raise CircuitError(
+            f"{source.name}: a .params file holds no circuit: expected the .r1cs beside it, found none"
+        )
+    if not isinstance(circuit, Matrices):
+        circuit = load_circuit(circuit)
+    return read_params(source, circuit, threads=threads)
+
+
+def refuse_insecure(vk: VerifyingKey, name: str) -> None:
+    """InsecureKeyError where delta or another element is known: anyone could forge such a key's proofs."""
+    if reason := insecurity(vk):
+        raise InsecureKeyError(
+            f"{name}: expected a secret delta, found an insecure key: {reason}: anyone can forge proofs "
+            "for it; contribute to it, or say that an insecure key is meant"
+        )
+
+
+def load_circuit(what: Readable) -> Matrices:
+    """The circuit of an .r1cs file."""
+    source = Source.open(what, "an .r1cs file")
+    if (kind := kind_of(source)) not in ("r1cs", ""):
+        raise _unexpected(source, "an .r1cs file", kind)
+    return read_r1cs(source)
+
+
+def load_witness(what: Readable, *, threads: int = 1) -> Scalars:
+    """The values of all wires of a .wtns file, plain form."""
+    source = Source.open(what, "a .wtns file")
+    if (kind := kind_of(source)) not in ("wtns", "raw", ""):
+        raise _unexpected(source, "a .wtns file", kind)
+    return read_wtns(source, threads=threads)
+
+
+def load_verifying_key(
+    what: Readable, *, insecure_key: bool = False, threads: int = 1
+) -> VerifyingKey:
+    """The verifying key of a verification_key.json, .zkey, .vk or .params; all its points are checked.
+
+    Raises InsecureKeyError for a key whose delta is known, unless ``insecure_key``.
+    """
+    source = Source.open(what, "a verifying key")
+    kind = kind_of(source)
+    if kind == "object":
+        vk = read_verification_key(source, threads=threads)
+    elif kind == "zkey":
+        vk = read_zkey_header(source).vk
+    elif kind:
+        raise _unexpected(source, "a verification_key.json, .zkey, .vk or .params file", kind)
+    else:
+        vk = read_vk(source, threads=threads)
+    if not insecure_key:
+        refuse_insecure(vk, source.name)
+    return vk
+
+
+def load_proof(what: Readable, curve: Curve | str | None = None) -> Proof:
+    """A proof.json, or bellman's 192 bytes (BLS12-381).
+
+    ``curve`` is the verifying key's: taken where the file names none, and it must agree where one does.
+    """
+    source = Source.open(what, "a proof.json or a proof of 192 bytes")
+    curve = curve_named(curve) if isinstance(curve, str) else curve
+    kind = kind_of(source)
+    if kind == "object":
+        return read_proof(source, curve)
+    if kind:
+        raise _unexpected(source, "a proof.json or a proof of 192 bytes", kind)
+    return read_proof_bytes(source.data[: PROOF_BYTES + 1].tobytes(), source.name)
+
+
+def load_public(what: Readable, curve: Curve | str) -> list[int]:
+    """The public signals of a public.json, each below the scalar field's prime of ``curve``."""
+    source = Source.open(what, "a public.json")
+    kind = kind_of(source)
+    if kind not in ("array", ""):
+        raise _unexpected(source, "a public.json (an array of numbers)", kind)
+    return read_public(source, curve_named(curve) if isinstance(curve, str) else curve)
+
+
+def _unexpected(source: Source, expected: str, kind: str) -> FormatError:
+    return FormatError(f"{source.name}: expected {expected}, found {KINDS[kind]}")

@@ -1,0 +1,158 @@
+"""What must be true before a proof is worth starting: key, circuit and witness belong together.
+
+The last check is the statement itself, (A w)_i (B w)_i = (C w)_i, where the circuit's C is known.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cuzk import _core
+from cuzk.backends import Backend, Buffer
+from cuzk.errors import CircuitError, FormatError, UnsatisfiedError
+from cuzk.groth16 import ProvingKey
+from cuzk.prover.resident import ResidentKey
+from cuzk.r1cs import Matrices, SparseMatrix
+from cuzk.vectors import Scalars
+
+SHOWN_TERMS = 6
+
+
+def circuit_of(key: ProvingKey, circuit: Matrices | None) -> Matrices:
+    """The matrices to prove with: the circuit's where one is given, else the key's own."""
+    matrices = circuit or key.matrices
+    if matrices is None:
+        raise CircuitError(
+            f"{key.source}: the key holds no circuit: expected one beside it, found none; give circuit="
+        )
+    counts = {
+        "curve": (key.curve.title, matrices.curve.title),
+        "public signals": (key.vk.public, matrices.public),
+        "private wires": (len(key.l.points), matrices.wires - matrices.public - 1),
+    }
+    if matrices.log_domain > key.log_domain:
+        counts["domain"] = (1 << key.log_domain, 1 << matrices.log_domain)
+    if key.matrices is not None:
+        counts["constraints"] = (key.matrices.constraints, matrices.constraints)
+    wrong = [
+        f"{name} {ours} and {theirs}" for name, (ours, theirs) in counts.items() if ours != theirs
+    ]
+    if wrong:
+        raise CircuitError(
+            f"{key.source}: key and circuit do not belong together: {', '.join(wrong)} "
+            f"(key {key.digest[:16]}, circuit {matrices.digest[:16]})"
+        )
+    return matrices
+
+
+def check_same_circuit(resident: ResidentKey, backend: Backend) -> None:
+    """A key's own A and B against the given circuit's: equal products with a pseudorandom vector.
+
+    The vector is fixed: this finds mistakes, not attacks (a key that lies makes proofs that fail their
+    verification).
+    """
+    own, given = resident.key.matrices, resident.matrices
+    if own is None or own is given:
+        return
+    rng = np.random.default_rng(1)
+    words = rng.integers(0, 2**64, (given.wires, given.curve.fr_words), dtype=np.uint64)
+    words[:, -1] >>= np.uint64(64 * given.curve.fr_words - given.curve.r.bit_length() + 1)
+    vector = backend.put(Scalars(given.curve, words))
+    sides: tuple[tuple[str, SparseMatrix, Buffer], ...] = (
+        ("A", own.a, resident.matrix_a),
+        ("B", own.b, resident.matrix_b),
+    )
+    for name, matrix, theirs in sides:
+        ours = backend.put(matrix)
+        row = _first_difference(ours, theirs, vector, max(matrix.rows, theirs.length), backend)
+        if row is not None:
+            raise CircuitError(
+                f"{resident.key.source}: key and circuit do not belong together: they differ in {name} "
+                f"at constraint {row} (key {resident.key.digest[:16]}, circuit {given.digest[:16]})"
+            )
+
+
+def _first_difference(
+    left: Buffer, right: Buffer, vector: Buffer, rows: int, backend: Backend
+) -> int | None:
+    size = 1 << (rows - 1).bit_length() if rows else 1
+    x, y = backend.product(left, vector, size), backend.product(right, vector, size)
+    return _first_nonzero(backend.pointwise(x, minus=y, into=x), backend)
+
+
+def _first_nonzero(values: Buffer, backend: Backend) -> int | None:
+    result = backend.get(values)
+    if not result.words.any():
+        return None
+    return int(result.words.any(axis=1).argmax())
+
+
+def check_witness(witness: Scalars, key: ProvingKey, matrices: Matrices, name: str) -> Scalars:
+    """The witness in plain form, of the circuit's curve and length, every value below r, w[0] = 1."""
+    curve = key.curve
+    if witness.curve is not curve:
+        raise CircuitError(
+            f"{name}: expected values of {curve.title}'s scalar field as {key.source} has, "
+            f"found {witness.curve.title}'s"
+        )
+    if len(witness) != matrices.wires:
+        raise CircuitError(
+            f"{name}: expected {matrices.wires} wires as {key.source} has, found {len(witness)}: "
+            f"it belongs to another circuit (key {key.digest[:16]}, circuit {matrices.digest[:16]})"
+        )
+    if (index := _core.first_not_canonical(curve.name, "fr", witness.words, 1)) >= 0:
+        raise FormatError(f"{name}: wire {index}: expected a value below r, found a larger one")
+    if witness.montgomery:
+        witness = Scalars.from_ints(curve, witness.ints())
+    if (one := witness[:1].ints()[0]) != 1:
+        raise FormatError(f"{name}: wire 0: expected the constant 1, found {one}")
+    return witness
+
+
+def check_satisfied(resident: ResidentKey, witness: Scalars, backend: Backend, name: str) -> None:
+    """UnsatisfiedError names the first constraint that fails, with its terms; nothing without C."""
+    matrices = resident.matrices
+    if matrices.c is None:
+        return
+    w, n = backend.put(witness), 1 << resident.key.log_domain
+    a = backend.product(resident.matrix_a, w, n)
+    b = backend.product(resident.matrix_b, w, n)
+    c = backend.product(backend.put(matrices.c), w, n)
+    row = _first_nonzero(backend.pointwise(a, b, minus=c, into=a), backend)
+    if row is not None:
+        raise UnsatisfiedError(f"{name}: {_explain(matrices, witness, row)}")
+
+
+def _explain(matrices: Matrices, witness: Scalars, row: int) -> str:
+    r = matrices.curve.r
+    texts, values = [], []
+    for matrix in (matrices.a, matrices.b, matrices.c):
+        terms = matrix.row(row) if matrix else []
+        value = sum(c * witness[wire : wire + 1].ints()[0] for c, wire in terms) % r
+        texts.append(_combination(terms, r))
+        values.append(value)
+    a, b, c = values
+    left = _signed(a * b % r, r)
+    return (
+        f"constraint {row} of {matrices.constraints} is not satisfied: "
+        f"({texts[0]}) * ({texts[1]}) = ({texts[2]}): left side {_signed(a, r)} * {_signed(b, r)} = {left}, "
+        f"right side {_signed(c, r)}"
+    )
+
+
+def _combination(terms: list[tuple[int, int]], r: int) -> str:
+    shown = [_term(_signed(c, r), wire) for c, wire in terms[:SHOWN_TERMS]]
+    if len(terms) > SHOWN_TERMS:
+        shown.append(f"{len(terms) - SHOWN_TERMS} more terms")
+    return " + ".join(shown) or "0"
+
+
+def _term(coefficient: str, wire: int) -> str:
+    if not wire:
+        return coefficient
+    sign = {"1": "", "-1": "-"}.get(coefficient, f"{coefficient}*")
+    return f"{sign}w[{wire}]"
+
+
+def _signed(value: int, r: int) -> str:
+    return str(value if value <= r // 2 else value - r)

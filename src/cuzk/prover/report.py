@@ -1,0 +1,89 @@
+"""Where a proof's time and memory went, and what exactly made it."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Report:
+    """``milliseconds`` has "load" (reading the key, not part of "total"), the phases "evaluate",
+    "quotient", "commit", "assemble" and "verify", each sum of "commit" as "commit.a" and so on, "check"
+    where the witness was checked against the circuit first, and "total", the whole call.
+    """
+
+    device: str
+    reason: str  # why this device
+    arithmetic: str  # "adx" or "portable"
+    threads: int
+    milliseconds: dict[str, float]
+    retries: int  # proofs that failed their own verification before this one
+    planned_bytes: int  # what the proof was expected to need, the key included
+    peak_bytes: int  # the process's largest resident size so far
+    key: str
+    key_digest: str
+    key_bytes: int
+    circuit_digest: str
+    curve: str
+    recipe: str
+    constraints: int
+    wires: int
+    public: int
+    domain: int
+    versions: dict[str, str]
+
+    @property
+    def total_ms(self) -> float:
+        """Milliseconds from the call of ``prove`` to its return."""
+        return self.milliseconds["total"]
+
+    @property
+    def load_ms(self) -> float:
+        """Milliseconds for reading the key, spent once per Prover."""
+        return self.milliseconds["load"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+class Stopwatch:
+    """Adds up milliseconds by name; ``on_phase`` hears each name when it begins."""
+
+    def __init__(self, on_phase: Callable[[str], None] | None = None) -> None:
+        self.milliseconds: dict[str, float] = {}
+        self._on_phase = on_phase
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        """A phase of the prover."""
+        if self._on_phase:
+            self._on_phase(name)
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            spent = 1000 * (perf_counter() - start)
+            self.milliseconds[name] = self.milliseconds.get(name, 0.0) + spent
+
+
+def peak_bytes() -> int:
+    """Largest resident size of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def versions() -> dict[str, str]:
+    """What to name in a bug report."""
+    from cuzk import __version__
+
+    return {"cuzk": __version__, "numpy": np.__version__, "python": platform.python_version()}

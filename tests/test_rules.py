@@ -1,0 +1,170 @@
+"""The rules that keep the code in order: who imports whom, lengths, the public names, the environment."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import cuzk
+from cuzk import _core
+
+SOURCE = Path(cuzk.__file__).resolve().parent
+NATIVE = SOURCE / "native"
+
+RANKS = {
+    "errors": 0,
+    "curves": 1,
+    "config": 1,
+    "constants": 2,
+    "vectors": 2,
+    "r1cs": 2,
+    "groth16": 2,
+    "circuit": 2,
+    "formats": 3,
+    "backends": 3,
+    "setup": 3,
+    "prover": 4,
+    "verifier": 4,
+    "load": 4,
+    "primitives": 4,
+    "engine": 5,
+    "cli": 7,
+    "__main__": 7,
+}
+OUTSIDE = {0: set(), 1: set(), 2: {"numpy"}, 3: {"numpy"}, 4: {"numpy"}, 5: {"numpy"}, 7: {"numpy", "click", "rich"}}  # fmt: skip
+NATIVE_FROM = 3  # the lowest rank that may import cuzk._core
+ENVIRONMENT = {"os.environ", "os.getenv", "os.environb", "os.putenv"}
+
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def dotted(path: Path) -> str:
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def rank(module: str) -> int:
+    return RANKS[module.split(".")[0]]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Absolute names of what a file imports, wherever in it, type-only imports included."""
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            if node.module == "cuzk":
+                yield from (f"cuzk.{alias.name}" for alias in node.names)
+            else:
+                yield str(node.module)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_imports_go_one_way(path: Path) -> None:
+    module = dotted(path)
+    if module == "":
+        return  # the public names: read below, imported by nobody
+    own = rank(module)
+    for name in imports(path):
+        top = name.split(".")[0]
+        if name == "cuzk.__version__" or (name == "cuzk" and own == 7):
+            continue
+        if name == "cuzk._core":
+            assert own >= NATIVE_FROM, f"{module} imports the native core"
+        elif top == "cuzk":
+            target = name.removeprefix("cuzk.")
+            theirs = rank(target)
+            family = target.split(".")[0] == module.split(".")[0]
+            same_level = own == theirs and (own != 3 or family)
+            assert theirs < own or same_level, f"{module} (rank {own}) imports {target} ({theirs})"
+        elif top not in sys.stdlib_module_names:
+            allowed = set() if module == "constants" else OUTSIDE[own]
+            assert top in allowed, f"{module} (rank {own}) imports {top}"
+
+
+def test_formats_know_only_their_own_family() -> None:
+    """Readers of iden3, bellman and snarkjs files share bytes and points, not each other."""
+    shared = {"source", "points"}
+    for path in (SOURCE / "formats").rglob("*.py"):
+        own = dotted(path).split(".")[1:2]
+        for name in imports(path):
+            parts = name.split(".")
+            if parts[:2] == ["cuzk", "formats"] and len(parts) > 2:
+                assert parts[2] in shared or [parts[2]] == own, f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_files_and_functions_stay_short(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 450, "split it"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            length = (node.end_lineno or 0) - node.lineno + 1
+            assert length <= 60, f"{node.name} has {length} lines"
+
+
+@pytest.mark.parametrize("path", sorted(NATIVE.iterdir()), ids=lambda p: p.name)
+def test_native_files_stay_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 600, "split it"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_only_the_command_line_reads_the_environment(path: Path) -> None:
+    if dotted(path).split(".")[0] == "cli":
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Attribute):
+            assert ast.unparse(node) not in ENVIRONMENT, f"line {node.lineno}"
+        if isinstance(node, ast.ImportFrom) and node.module == "os":
+            assert not {a.name for a in node.names} & {"environ", "getenv"}, f"line {node.lineno}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_no_assert_and_no_bare_except(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text())):
+        assert not isinstance(node, ast.Assert), f"line {node.lineno}: python -O drops it"
+        if isinstance(node, ast.ExceptHandler):
+            assert node.type is not None, f"line {node.lineno}"
+
+
+def test_no_vague_names() -> None:
+    vague = {"utils", "common", "helpers", "manager", "base", "misc"}
+    for path in [*MODULES, *NATIVE.iterdir()]:
+        assert not vague & set(path.relative_to(SOURCE).with_suffix("").parts)
+
+
+def test_public_names() -> None:
+    assert set(cuzk.__all__) == {
+        "BLS12_381", "BN254", "Circuit", "CuzkError", "Proof", "Prover", "ProvingKey", "Report",
+        "Result", "VerifyingKey", "load_circuit", "load_key", "load_proof", "load_public",
+        "load_verifying_key", "load_witness", "msm", "ntt", "verify", "verify_batch",
+    }  # fmt: skip
+    for name in cuzk.__all__:
+        assert not isinstance(getattr(cuzk, name), type(sys)), f"{name} is a module"
+
+
+def test_stub_names_the_extension() -> None:
+    stub = ast.parse((SOURCE / "_core.pyi").read_text())
+    names = {node.name for node in stub.body if isinstance(node, ast.FunctionDef)}
+    assert names == {name for name in dir(_core) if not name.startswith("_")}
+
+
+def test_import_is_light() -> None:
+    """`import cuzk` loads neither numpy nor the native core."""
+    code = "import sys, cuzk; print('numpy' in sys.modules, 'cuzk._core' in sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=True, env={"PYTHONPATH": str(SOURCE.parent)},
+    )  # fmt: skip
+    assert run.stdout.split() == ["False", "False"]
+
+
+def test_every_module_says_what_it_is() -> None:
+    for path in MODULES:
+        assert ast.get_docstring(ast.parse(path.read_text())), path
