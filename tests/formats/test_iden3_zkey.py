@@ -1,8 +1,10 @@
 import hashlib
+import io
 import json
 import random
 import struct
 import time
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -83,6 +85,42 @@ def test_a_key_is_its_sections(curve: Curve) -> None:
     coefficients = hashlib.blake2b(section(data, 4), digest_size=32).hexdigest()
     assert key.matrices is not None
     assert key.matrices.digest == coefficients
+
+
+def test_e10_any_kind_of_input(curve: Curve, tmp_path: Path) -> None:
+    data = files.zkey(curve)
+    (tmp_path / "x.zkey").write_bytes(data)
+    for what in (
+        bytearray(data),
+        memoryview(data),
+        io.BytesIO(data),
+        np.frombuffer(data, np.uint8),
+    ):
+        expect_small_key(read_zkey(what), data, curve)
+    with (tmp_path / "x.zkey").open("rb") as file:
+        key = read_zkey(file)
+    assert key.source == "x.zkey"
+    expect_small_key(replace(key, source="<bytes>"), data, curve)
+
+
+def test_m11_no_second_copy_of_the_file(curve: Curve, tmp_path: Path) -> None:
+    """Aligned sections are views, the others are copied once: far less than the file is allocated."""
+    wires, size = 2**14, files.sizes(curve)[0]
+    lengths = {
+        5: 2 * wires * size,
+        6: 2 * wires * size,
+        7: 4 * wires * size,
+        8: 2 * (wires - 3) * size,
+    }
+    contents = files.take_apart(counts(files.zkey(curve), curve, wires, 2, 8))
+    sparse_file(tmp_path / "x", [(n, lengths.get(n, content)) for n, content in contents])
+    tracemalloc.start()
+    key = read_zkey(tmp_path / "x")
+    for points in vectors(key).values():
+        assert points.words.nbytes == len(points) * 8 * curve.point_words(points.group)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.75 * key.file_bytes
 
 
 def test_coefficient_dictionary_begins_with_plus_and_minus_one(curve: Curve) -> None:

@@ -12,7 +12,7 @@ from cuzk.formats.iden3.ceremony import ceremony_bytes
 from cuzk.formats.iden3.coefficients import coefficient_bytes
 from cuzk.formats.iden3.fields import prime_bytes
 from cuzk.formats.iden3.frame import frame_chunks
-from cuzk.formats.iden3.zkey import (
+from cuzk.formats.iden3.zkey_header import (
     B1,
     B2,
     COEFFICIENTS,
