@@ -100,7 +100,7 @@ def overwrite(data: bytes, at: int, new: bytes) -> bytes:
 def sections_of(data: bytes) -> files.Sections | None:
     try:
         return files.take_apart(data)
-    except struct.error:
+    except (struct.error, OverflowError):
         return None
 
 
