@@ -114,7 +114,7 @@ void reverse_rows(Out64 values, int threads) {
   std::size_t n = values.shape(0), width = values.shape(1);
   if (n == 0 || (n & (n - 1)))
     throw std::invalid_argument("values: expected a power of two of rows, found " + std::to_string(n));
-  std::uint64_t* data = values.data();
+  u64* data = words_out(values);
   int log_n = 0;
   while (std::size_t{1} << log_n < n) log_n++;
   NoGil release;

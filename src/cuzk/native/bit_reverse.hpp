@@ -6,10 +6,10 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "curve_constants.hpp"
 #include "parallel.hpp"
 
 namespace cuzk {
@@ -25,7 +25,7 @@ inline std::size_t reversed_bits(std::size_t i, int bits) {
 template <std::size_t Width>
 class BitReversal {
  public:
-  BitReversal(std::uint64_t* data, std::size_t width, int log_n)
+  BitReversal(u64* data, std::size_t width, int log_n)
       : data_(data), width_(Width ? Width : width), log_n_(log_n), log_middle_(log_n - 2 * kTile) {
     for (std::size_t i = 0; i < kSide; i++) reversed_[i] = reversed_bits(i, kTile);
   }
@@ -33,7 +33,7 @@ class BitReversal {
   void run(int threads) const {
     if (log_middle_ < 1) return small();
     parallel_ranges(threads, std::size_t{1} << log_middle_, [&](std::size_t begin, std::size_t end) {
-      std::vector<std::uint64_t> theirs(kSide * kSide * width()), ours(theirs.size());
+      std::vector<u64> theirs(kSide * kSide * width()), ours(theirs.size());
       for (std::size_t middle = begin; middle < end; middle++) {
         std::size_t image = reversed_bits(middle, log_middle_);
         if (middle <= image) exchange(middle, image, theirs.data(), ours.data());
@@ -46,18 +46,18 @@ class BitReversal {
   static constexpr std::size_t kSide = std::size_t{1} << kTile;
 
   std::size_t width() const { return Width ? Width : width_; }
-  std::uint64_t* run_at(std::size_t high, std::size_t middle) const {
+  u64* run_at(std::size_t high, std::size_t middle) const {
     return data_ + (high << (log_n_ - kTile) | middle << kTile) * width();
   }
-  void copy(const std::uint64_t* from, std::uint64_t* to, std::size_t rows) const {
+  void copy(const u64* from, u64* to, std::size_t rows) const {
     for (std::size_t i = 0; i < rows * width(); i++) to[i] = from[i];
   }
 
-  void exchange(std::size_t middle, std::size_t image, std::uint64_t* theirs, std::uint64_t* ours) const {
+  void exchange(std::size_t middle, std::size_t image, u64* theirs, u64* ours) const {
     for (std::size_t high = 0; high < kSide; high++)
       copy(run_at(high, image), theirs + high * kSide * width(), kSide);
     for (std::size_t high = 0; high < kSide; high++) {
-      std::uint64_t* row = run_at(high, middle);
+      u64* row = run_at(high, middle);
       for (std::size_t low = 0; low < kSide; low++, row += width()) {
         std::size_t place = (reversed_[low] * kSide + reversed_[high]) * width();
         copy(row, ours + place, 1);
@@ -77,13 +77,13 @@ class BitReversal {
     }
   }
 
-  std::uint64_t* data_;
+  u64* data_;
   std::size_t width_;
   int log_n_, log_middle_;
   std::size_t reversed_[kSide];
 };
 
-inline void bit_reverse(std::uint64_t* data, std::size_t width, int log_n, int threads) {
+inline void bit_reverse(u64* data, std::size_t width, int log_n, int threads) {
   if (width == 4)
     BitReversal<4>(data, width, log_n).run(threads);
   else
