@@ -7,7 +7,12 @@ import pytest
 
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import FormatError
-from cuzk.formats.iden3.ptau import read_ptau, write_ptau
+from cuzk.formats.iden3.ptau import (
+    check_ptau_points,
+    read_ptau,
+    read_ptau_header,
+    write_ptau,
+)
 from cuzk.vectors import Points
 
 PREPARED = (12, 13, 14, 15)
@@ -55,6 +60,29 @@ def test_powers_are_the_sections(curve: Curve, prepared: bool) -> None:
         assert points.group == ("g2" if number in (3, 6) else "g1")
     assert len(powers.levels) == (3 if prepared else 0)
     assert len(powers.top_tau_g1) == (8 if prepared else 0)
+
+
+def test_header(curve: Curve) -> None:
+    header = read_ptau_header(files.ptau(curve) + b"tail")
+    assert (header.curve, header.power, header.ceremony_power) == (curve, 2, 3)
+    assert (header.contributions, header.prepared) == (0, True)
+    assert header.warnings == ("4 bytes after the last section",)
+    assert not read_ptau_header(unprepared(files.ptau(curve))).prepared
+
+
+@pytest.mark.parametrize("number", [*range(2, 6), *PREPARED])
+def test_f22_all_points_are_checked_on_request(curve: Curve, number: int) -> None:
+    data, size = files.ptau(curve), files.sizes(curve)[0]
+    assert check_ptau_points(read_ptau(data)) is None
+    assert check_ptau_points(read_ptau(unprepared(data))) is None
+    content = dict(files.take_apart(data))[number]
+    width = size * (4 if number in (3, 13) else 2)
+    last = len(content) // width - 1
+    for index in (2, last):
+        bad = bytearray(content)
+        bad[index * width] ^= 1
+        changed = files.with_section(data, number, bytes(bad))
+        assert check_ptau_points(read_ptau(changed)) == (number, index, "curve")
 
 
 def test_levels_begin_at_the_powers_of_two(curve: Curve) -> None:

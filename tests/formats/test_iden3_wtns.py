@@ -7,7 +7,7 @@ import pytest
 
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import FormatError
-from cuzk.formats.iden3.wtns import read_wtns, write_wtns
+from cuzk.formats.iden3.wtns import read_wtns, read_wtns_header, write_wtns
 from cuzk.vectors import Scalars
 
 
@@ -24,6 +24,12 @@ def test_f19_versions_1_and_2_are_read(curve: Curve, version: int) -> None:
     assert witness.curve is curve
     assert not witness.montgomery
     assert witness.ints() == files.WITNESS
+
+
+def test_header(curve: Curve) -> None:
+    header = read_wtns_header(files.wtns(curve, version=1) + b"tail")
+    assert (header.curve, header.version, header.wires) == (curve, 1, 5)
+    assert header.warnings == ("4 bytes after the last section",)
 
 
 def test_f19_other_versions_are_refused(curve: Curve) -> None:

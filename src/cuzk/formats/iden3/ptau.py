@@ -19,11 +19,13 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from cuzk.curves import Curve
 from cuzk.errors import FormatError
 from cuzk.formats.iden3.fields import (
     check_points,
+    first_bad,
     point_bytes,
     prime_bytes,
     take_base_field,
@@ -54,37 +56,92 @@ VERSION = 1
 PARTIAL_HASH_BYTES, CHALLENGE_BYTES = 216, 64
 
 
+@dataclass(frozen=True)
+class PtauHeader:
+    """What a .ptau says about itself."""
+
+    curve: Curve
+    power: int
+    ceremony_power: int
+    contributions: int
+    prepared: bool  # for phase 2: the Lagrange sections are there
+    warnings: tuple[str, ...]
+
+
+def read_ptau_header(what: Readable) -> PtauHeader:
+    """The counts; points are not looked at."""
+    return _header(_frame(what))
+
+
 def read_ptau(what: Readable) -> PowersOfTau:
     """The powers, prepared for phase 2 or not; points stay in the file until used.
 
     Checked: sizes of all sections, betaG2 and the first two points of sections 2 to 5 (curve, subgroup),
     and that tauG1 and tauG2 begin with the generators.
     """
-    frame = read_frame(Source.open(what, "a .ptau file"), "ptau", (VERSION,), NAMES)
-    cursor = frame.section(HEADER)
-    curve = take_base_field(cursor)
-    power, ceremony_power = cursor.u32("power"), cursor.u32("the ceremony's power")
-    cursor.end()
-    if power > curve.two_adicity:
-        raise cursor.error(f"a power up to {curve.two_adicity}", power)
-    n = 1 << power
+    frame = _frame(what)
+    header = _header(frame)
+    curve, power, n = header.curve, header.power, 1 << header.power
     levels, top = _levels(frame, curve, power)
     powers = PowersOfTau(
         curve=curve,
         power=power,
-        ceremony_power=ceremony_power,
+        ceremony_power=header.ceremony_power,
         tau_g1=whole_section(frame.section(TAU_G1), curve, "g1", 2 * n - 1),
         tau_g2=whole_section(frame.section(TAU_G2), curve, "g2", n),
         alpha_tau_g1=whole_section(frame.section(ALPHA_TAU_G1), curve, "g1", n),
         beta_tau_g1=whole_section(frame.section(BETA_TAU_G1), curve, "g1", n),
         beta_g2=whole_section(frame.section(BETA_G2), curve, "g2", 1),
-        contributions=_count_contributions(frame.section(CONTRIBUTIONS), curve),
+        contributions=header.contributions,
         levels=levels,
         top_tau_g1=top,
         source=frame.source.name,
     )
     _check_heads(frame, powers)
     return powers
+
+
+def _frame(what: Readable) -> Frame:
+    return read_frame(Source.open(what, "a .ptau file"), "ptau", (VERSION,), NAMES)
+
+
+def _header(frame: Frame) -> PtauHeader:
+    cursor = frame.section(HEADER)
+    curve = take_base_field(cursor)
+    power, ceremony_power = cursor.u32("power"), cursor.u32("the ceremony's power")
+    cursor.end()
+    if power > curve.two_adicity:
+        raise cursor.error(f"a power up to {curve.two_adicity}", power)
+    contributions = _count_contributions(frame.section(CONTRIBUTIONS), curve)
+    prepared = any(section in frame for section in PREPARED)
+    return PtauHeader(curve, power, ceremony_power, contributions, prepared, frame.warnings)
+
+
+def check_ptau_points(powers: PowersOfTau, *, threads: int = 1) -> tuple[int, int, str] | None:
+    """(section, index, reason) of the first point that is none of the curve's, or None; reads all points.
+
+    Reasons: "range" (a coordinate not below p), "curve", "subgroup".
+    """
+    levels = powers.levels
+    parts: list[tuple[int, list[Points]]] = [
+        (TAU_G1, [powers.tau_g1]),
+        (TAU_G2, [powers.tau_g2]),
+        (ALPHA_TAU_G1, [powers.alpha_tau_g1]),
+        (BETA_TAU_G1, [powers.beta_tau_g1]),
+        (BETA_G2, [powers.beta_g2]),
+        (LEVELS_TAU_G1, [*(level.tau_g1 for level in levels), powers.top_tau_g1]),
+        (LEVELS_TAU_G2, [level.tau_g2 for level in levels]),
+        (LEVELS_ALPHA_TAU_G1, [level.alpha_tau_g1 for level in levels]),
+        (LEVELS_BETA_TAU_G1, [level.beta_tau_g1 for level in levels]),
+    ]
+    for section, vectors in parts:
+        before = 0
+        for points in vectors:
+            index, reason = first_bad(points, threads=threads)
+            if index >= 0:
+                return section, before + index, reason
+            before += len(points)
+    return None
 
 
 def _levels(frame: Frame, curve: Curve, power: int) -> tuple[tuple[Lagrange, ...], Points]:

@@ -39,14 +39,15 @@ from cuzk.groth16 import SNARKJS, ProvingKey, Query
 __all__ = ["ZkeyHeader", "check_zkey_points", "read_zkey", "read_zkey_header"]
 
 
-def read_zkey(what: Readable, *, insecure_key: bool = False) -> ProvingKey:
+def read_zkey(what: Readable, *, insecure_key: bool = False, threads: int = 1) -> ProvingKey:
     """The key, its points still in the file (see fields.MappedPoints).
 
     Points of sections 5 to 9 are not checked (see :func:`check_zkey_points`): a prover verifies what it
     makes. A key with delta = gamma or delta = generator raises InsecureKeyError unless ``insecure_key``.
+    ``threads`` check IC: 50 us a point on BLS12-381, nothing to speak of on BN254 (one core of an EPYC).
     """
     frame = zkey_frame(what)
-    header = zkey_header(frame)
+    header = zkey_header(frame, threads)
     if header.insecure and not insecure_key:
         raise InsecureKeyError(
             f"{frame.where(HEADER)}: expected a secret delta, found {header.insecure}: anyone can forge proofs "

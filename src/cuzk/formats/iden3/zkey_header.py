@@ -73,9 +73,9 @@ class ZkeyHeader:
         return self.vk.curve
 
 
-def read_zkey_header(what: Readable) -> ZkeyHeader:
+def read_zkey_header(what: Readable, *, threads: int = 1) -> ZkeyHeader:
     """Sections 4 to 9 are measured against the header's counts, not read."""
-    return zkey_header(zkey_frame(what))
+    return zkey_header(zkey_frame(what), threads)
 
 
 def zkey_frame(what: Readable) -> Frame:
@@ -90,7 +90,7 @@ def zkey_frame(what: Readable) -> Frame:
     return frame
 
 
-def zkey_header(frame: Frame) -> ZkeyHeader:
+def zkey_header(frame: Frame, threads: int) -> ZkeyHeader:
     """Sections 1, 2, 3 and 10, and the sizes of the others."""
     cursor = frame.section(HEADER)
     curve = _take_curve(cursor)
@@ -98,7 +98,7 @@ def zkey_header(frame: Frame) -> ZkeyHeader:
     points = _take_points(cursor, curve)
     section = frame.section(IC)
     ic = whole_section(section, curve, "g1", public + 1)
-    check_points(ic, section.where)
+    check_points(ic, section.where, threads=threads)
     alpha, beta, gamma, delta = (points[n] for n in ("alpha1", "beta2", "gamma2", "delta2"))
     vk = VerifyingKey(curve, alpha, beta, gamma, delta, ic)
     recorded = CONTRIBUTIONS in frame
