@@ -86,9 +86,9 @@ class ParamsLayout:
         ]
 
 
-def read_params_layout(source: Source) -> ParamsLayout:
+def read_params_layout(what: Readable) -> ParamsLayout:
     """Counts and offsets of a .params file, each checked against the file's size; no point is read."""
-    return _layout(source, vk_only=False)
+    return _layout(Source.open(what, "a .params file"), vk_only=False)
 
 
 def read_vk(what: Readable, *, threads: int = 1) -> VerifyingKey:
@@ -98,7 +98,7 @@ def read_vk(what: Readable, *, threads: int = 1) -> VerifyingKey:
 
 
 def read_params(
-    source: Source, matrices: Matrices, *, full: bool = False, threads: int = 1
+    what: Readable, matrices: Matrices, *, full: bool = False, threads: int = 1
 ) -> ProvingKey:
     """The proving key for this circuit.
 
@@ -106,6 +106,7 @@ def read_params(
     with the conversion to Montgomery form, and with ``full`` for curve and subgroup too: without it trust
     rests on the file's digest. CircuitError where counts do not fit the circuit's.
     """
+    source = Source.open(what, "a .params file")
     layout = _layout(source, vk_only=False)
     _check_counts(layout, matrices)
     vk, beta_g1, delta_g1 = _read_head(source, layout, threads)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Written by cuzk from a verifying key with $public.
-pragma solidity >=0.8.4 <0.9.0;
+pragma solidity >=0.8.13 <0.9.0;
 
 /// Groth16 on BN254: a proof (A, B, C) is valid for these public signals when
 ///
