@@ -22,11 +22,11 @@ from typing import Protocol
 import numpy as np
 
 from cuzk import _core
-from cuzk.constants import from_montgomery, to_montgomery
 from cuzk.curves import Curve
 from cuzk.groth16 import Contribution, PowersOfTau, ProvingKey
 from cuzk.setup.draw import point_from
-from cuzk.vectors import Points, pack, unpack
+from cuzk.setup.overrun import difference
+from cuzk.vectors import Points
 
 BATCH = 1 << 14  # points hashed at a time; snarkjs' chunks have this size too
 
@@ -106,33 +106,8 @@ def _hash_quotient(state: _Hasher, powers_times_z: Points, ptau: PowersOfTau, n:
     _hash_points(state, powers_times_z[: n - 1])
     if n - 1 <= BATCH:
         return
-    # snarkjs always takes whole chunks of 2^14 points: from n = 2^15 on, one more than counted.
+    # From n = 2^15 on, one more than counted: see overrun.py.
     if 2 * n <= len(ptau.tau_g1):
         _hash_points(state, powers_times_z[n - 1 :])
     else:
-        _hash_points(state, _past_the_section(ptau, n))
-
-
-def _past_the_section(ptau: PowersOfTau, n: int) -> Points:
-    """What that last difference comes to where the .ptau has no power 2n - 1.
-
-    snarkjs then reads on behind section 2: the header of section 3 (its number, its length) and the first
-    bytes of its first point, taken for a point, less tau^(n-1), by the formula of the chord.
-    """
-    curve, p = ptau.curve, ptau.curve.p
-    size = 8 * curve.point_words("g1")
-    behind = struct.pack("<IQ", 3, 8 * curve.point_words("g2") * len(ptau.tau_g2))
-    behind += np.ascontiguousarray(ptau.tau_g2[:1].words).astype("<u8").tobytes()
-    raw = np.frombuffer(behind[:size], dtype="<u8").reshape(2, curve.fp_words)
-    x1, y1 = (from_montgomery(v, p, curve.fp_words) for v in unpack(raw))
-    x2, y2 = (
-        from_montgomery(v, p, curve.fp_words)
-        for v in unpack(
-            np.ascontiguousarray(ptau.tau_g1[n - 1 : n].words).reshape(2, curve.fp_words)
-        )
-    )
-    slope = (-y2 - y1) * pow(x2 - x1, -1, p) % p
-    x = (slope * slope - x1 - x2) % p
-    y = (slope * (x1 - x) - y1) % p
-    words = pack([to_montgomery(v, p, curve.fp_words) for v in (x, y)], curve.fp_words)
-    return Points(curve, "g1", words.reshape(1, -1))
+        _hash_points(state, difference(ptau.curve, ptau.power, ptau.tau_g1[n - 1 : n]))
