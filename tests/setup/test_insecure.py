@@ -110,7 +110,12 @@ def test_drawn_secrets_differ_and_are_not_shown(monkeypatch: pytest.MonkeyPatch)
     assert len({first.tau, first.alpha, first.beta, first.delta, second.tau, second.delta}) == 6
     assert str(first.tau) not in repr(first)
     limits: list[int] = []
-    monkeypatch.setattr("secrets.randbelow", lambda n: limits.append(n) or n - 1)
+
+    def largest(limit: int) -> int:
+        limits.append(limit)
+        return limit - 1
+
+    monkeypatch.setattr("secrets.randbelow", largest)
     assert random_scalar(BN254) == BN254.r - 1
     monkeypatch.setattr("secrets.randbelow", lambda _: 0)
     assert random_scalar(BN254) == 1

@@ -18,12 +18,12 @@ GROUPS = ("g1", "g2")
 
 @pytest.fixture(params=GROUPS)
 def group(request: pytest.FixtureRequest) -> str:
-    return request.param
+    return str(request.param)
 
 
 @pytest.fixture(params=[1, 2])
 def threads(request: pytest.FixtureRequest) -> int:
-    return request.param
+    return int(request.param)
 
 
 @cache
