@@ -68,7 +68,7 @@ def load_key(
     source = Source.open(what, "a .zkey or .params file")
     kind = kind_of(source)
     if kind == "zkey":
-        key = read_zkey(source, insecure_key=insecure_key)
+        key = read_zkey(source, insecure_key=insecure_key, threads=threads)
     elif kind:
         raise _unexpected(source, "a .zkey or .params file", kind)
     else:
@@ -131,7 +131,7 @@ def load_verifying_key(
     if kind == "object":
         vk = read_verification_key(source, threads=threads)
     elif kind == "zkey":
-        vk = read_zkey_header(source).vk
+        vk = read_zkey_header(source, threads=threads).vk
     elif kind:
         raise _unexpected(source, "a verification_key.json, .zkey, .vk or .params file", kind)
     else:
