@@ -16,14 +16,13 @@ import pytest
 from cuzk import _core
 from cuzk.curves import BLS12_381, BN254, TOY, Curve, curve_named
 from cuzk.errors import CircuitError, FormatError, InsecureKeyError
-from cuzk.groth16 import Proof, VerifyingKey
+from cuzk.groth16 import Proof, VerifyingKey, insecurity
 from cuzk.vectors import Affine, Points, Scalars, pack
 from cuzk.verifier import (
     EQUATION,
     Verifier,
     check,
     failing,
-    insecurity,
     verify,
     verify_batch,
     warnings,
@@ -304,7 +303,8 @@ def test_insecure_keys(any_curve: Curve) -> None:  # CASES V9
     cases = {
         "delta = gamma": Secrets(any_curve, gamma=577, delta=577),
         "delta = -gamma": Secrets(any_curve, gamma=577, delta=any_curve.r - 577),
-        "delta is the generator": Secrets(any_curve, delta=1),
+        "delta = 1": Secrets(any_curve, delta=1),
+        "delta = -1": Secrets(any_curve, delta=any_curve.r - 1),
         "gamma is the point at infinity": Secrets(any_curve, gamma=0),
         "alpha is the point at infinity": Secrets(any_curve, alpha=0),
         "beta is the point at infinity": Secrets(any_curve, beta=0),

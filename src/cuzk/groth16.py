@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cuzk.curves import Curve
 from cuzk.r1cs import Matrices
-from cuzk.vectors import Points
+from cuzk.vectors import Affine, Points
 
 SNARKJS = "snarkjs"  # H holds Lagrange points on the odd coset: scalars are evaluations of A B - C there
 BELLMAN = "bellman"  # H holds powers of tau times Z: scalars are the coefficients of the quotient
@@ -44,6 +44,47 @@ class VerifyingKey:
     def public(self) -> int:
         """How many public signals a statement has."""
         return len(self.ic) - 1
+
+
+def insecurity(vk: VerifyingKey) -> str:
+    """Why anyone can forge proofs under this key, or "".
+
+    With delta = k gamma for a known k, C = -(IC sum) / k makes A = alpha, B = beta a proof of anything.
+    gamma is the generator in every key of snarkjs and bellman; so is delta where nobody contributed.
+    """
+    for name, point in (
+        ("alpha", vk.alpha_g1),
+        ("beta", vk.beta_g2),
+        ("gamma", vk.gamma_g2),
+        ("delta", vk.delta_g2),
+    ):
+        if point.affine() is None:
+            return f"{name} is the point at infinity"
+    gamma, delta, p = vk.gamma_g2.affine(), vk.delta_g2.affine(), vk.curve.p
+    if delta == gamma:
+        return "delta = gamma (a key without a contribution)"
+    if delta == vk.curve.g2:
+        return "delta = 1 (a key without a contribution)"
+    if _are_opposite(delta, gamma, p):
+        return "delta = -gamma"
+    if _are_opposite(delta, vk.curve.g2, p):
+        return "delta = -1"
+    return ""
+
+
+def unbound_inputs(vk: VerifyingKey) -> list[int]:
+    """Numbers k (from 1) of the public inputs whose IC[k] is infinity: any value of theirs passes."""
+    return [int(k) for k in np.flatnonzero(vk.ic.is_infinity()) if k > 0]
+
+
+def _are_opposite(a: Affine, b: Affine, p: int) -> bool:
+    """Is b = -a? The second half of the coordinates changes sign (on TOY the only one)."""
+    if a is None or b is None:
+        return a == b
+    half = len(a) // 2
+    return a[:half] == b[:half] and all(
+        (s + t) % p == 0 for s, t in zip(a[half:], b[half:], strict=True)
+    )
 
 
 @dataclass(frozen=True)

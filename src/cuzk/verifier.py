@@ -24,7 +24,7 @@ import numpy as np
 from cuzk import _core
 from cuzk.curves import Curve
 from cuzk.errors import CircuitError, FormatError, InsecureKeyError
-from cuzk.groth16 import Proof, VerifyingKey
+from cuzk.groth16 import Proof, VerifyingKey, insecurity, unbound_inputs
 from cuzk.vectors import Points, Scalars, pack, unpack
 
 Public: TypeAlias = Sequence[int] | Scalars
@@ -43,7 +43,7 @@ class Verifier:
     """A verifying key, checked once, for any number of proofs.
 
     Raises FormatError naming the element of the key that is malformed, and InsecureKeyError for a key
-    under which anyone can forge (see :func:`insecurity`) unless ``insecure_key``.
+    under which anyone can forge (:func:`cuzk.groth16.insecurity`) unless ``insecure_key``.
     """
 
     def __init__(self, vk: VerifyingKey, *, insecure_key: bool = False, threads: int = 1) -> None:
@@ -197,42 +197,16 @@ def failing(
     return Verifier(vk, insecure_key=insecure_key, threads=threads).failing(statements)
 
 
-def insecurity(vk: VerifyingKey) -> str:
-    """Why anyone can forge proofs under this key, or "".
-
-    With delta = k gamma for a known k, C = -(IC sum) / k makes A = alpha, B = beta a proof of anything.
-    gamma is the generator in every key of snarkjs and bellman; so is delta where nobody contributed.
-    """
-    curve = vk.curve
-    gamma, delta = vk.gamma_g2.affine(), vk.delta_g2.affine()
-    for name, point in (
-        ("alpha", vk.alpha_g1),
-        ("beta", vk.beta_g2),
-        ("gamma", vk.gamma_g2),
-        ("delta", vk.delta_g2),
-    ):
-        if point.affine() is None:
-            return f"{name} is the point at infinity"
-    if delta == gamma:
-        return "delta = gamma, a key without a contribution"
-    if _negated(vk.delta_g2).affine() == gamma:
-        return "delta = -gamma"
-    generator = Points.from_affine(curve, "g2", [curve.g2])
-    if delta in (generator.affine(), _negated(generator).affine()):
-        return "delta is the generator of G2, a key without a contribution"
-    return ""
-
-
 def warnings(vk: VerifyingKey) -> list[str]:
     """What a person should know of a well-formed key: insecure, or public inputs that bind nothing.
 
     Public input k (from 1) is the factor of IC[k]: where that is infinity, any value passes.
     """
     found = [reason] if (reason := insecurity(vk)) else []
-    for index in np.flatnonzero(vk.ic.is_infinity()):
-        if index > 0:
-            found.append(f"public input {index} is not bound: IC[{index}] is the point at infinity")
-    return found
+    return found + [
+        f"public input {k} is not bound: IC[{k}] is the point at infinity"
+        for k in unbound_inputs(vk)
+    ]
 
 
 def _check_key(vk: VerifyingKey, threads: int) -> None:

@@ -22,7 +22,7 @@ from cuzk.formats.iden3.fields import (
 )
 from cuzk.formats.iden3.frame import Cursor, Frame, read_frame
 from cuzk.formats.source import Readable, Source
-from cuzk.groth16 import Ceremony, VerifyingKey
+from cuzk.groth16 import Ceremony, VerifyingKey, insecurity, unbound_inputs
 from cuzk.vectors import Points
 
 PROTOCOL, HEADER, IC, COEFFICIENTS, A, B1, B2, L, H, CONTRIBUTIONS = range(1, 11)
@@ -165,12 +165,9 @@ def _take_curve(cursor: Cursor) -> Curve:
 
 
 def _insecure(vk: VerifyingKey, delta_g1: Points) -> str:
-    delta, curve = vk.delta_g2.affine(), vk.curve
-    if delta == vk.gamma_g2.affine():
-        return "delta = gamma (a key without a contribution)"
-    if delta == curve.g2 or delta_g1.affine() == curve.g1:
-        return "delta = 1 (a key without a contribution)"
-    return ""
+    if delta_g1.affine() == vk.curve.g1:
+        return insecurity(vk) or "delta1 = 1 (a key without a contribution)"
+    return insecurity(vk)
 
 
 def _warnings(header: ZkeyHeader) -> list[str]:
@@ -182,9 +179,9 @@ def _warnings(header: ZkeyHeader) -> list[str]:
         found.append("no contribution is recorded")
     elif ceremony.contributions[-1].delta_after.affine() != header.delta_g1.affine():
         found.append("the last recorded contribution's delta is not the header's")
-    unbound = header.vk.ic.is_infinity()[1:].nonzero()[0] + 1
     found += [
-        f"IC point {index} is infinity: public signal {index} is not bound" for index in unbound
+        f"IC point {index} is infinity: public signal {index} is not bound"
+        for index in unbound_inputs(header.vk)
     ]
     return found
 
