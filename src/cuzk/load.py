@@ -13,10 +13,9 @@ from cuzk.formats.iden3.wtns import read_wtns
 from cuzk.formats.iden3.zkey import read_zkey, read_zkey_header
 from cuzk.formats.snarkjs_json import read_proof, read_public, read_verification_key
 from cuzk.formats.source import Readable, Source
-from cuzk.groth16 import Proof, ProvingKey, VerifyingKey
+from cuzk.groth16 import Proof, ProvingKey, VerifyingKey, insecurity
 from cuzk.r1cs import Matrices
 from cuzk.vectors import Scalars
-from cuzk.verifier import insecurity
 
 PROOF_BYTES = 192
 KINDS = {
