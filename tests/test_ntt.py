@@ -81,6 +81,20 @@ def test_round_trip(curve: Curve, log_n: int, shift: int, threads: int) -> None:
     assert (back == words).all()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("log_n", [21, 22])
+def test_large_transforms(curve: Curve, log_n: int) -> None:
+    """X^(n - 1) + 2 X: values known everywhere; the last index needs all bits."""
+    n, root, r = 1 << log_n, curve.root_of_unity(log_n), curve.r
+    words = np.zeros((n, 4), np.uint64)
+    words[1], words[n - 1] = mont(curve, [2])[0], mont(curve, [1])[0]
+    found = transform(curve, words, threads=2)
+    for place in (0, 1, 2, n // 2 + 1, n - 1):
+        x = pow(root, int(f"{place:0{log_n}b}"[::-1], 2), r)
+        assert ints(curve, found[place : place + 1]) == [(pow(x, n - 1, r) + 2 * x) % r]
+    assert (transform(curve, found, inverse=True, threads=2) == words).all()
+
+
 @pytest.mark.parametrize("log_n", [4, 11])
 def test_the_inverse_alone(curve: Curve, log_n: int) -> None:
     """x^k's values are known: the powers of w^k, in bit-reversed order."""

@@ -147,6 +147,24 @@ def test_wires_of_an_msm_are_checked(backend: CpuBackend) -> None:
         backend.msm(bases, k, np.array([0, 1]))
 
 
+@pytest.mark.parametrize("group", ["g1", "g2"])
+@pytest.mark.parametrize("offset", [0, 4])
+def test_points_of_a_mapped_file(
+    backend: CpuBackend, tmp_path: Path, group: str, offset: int
+) -> None:
+    """Read-only memory, at any offset, goes to the native code as it is."""
+    curve = backend.curve
+    generator = curve.g1 if group == "g1" else curve.g2
+    points = Points.from_affine(curve, group, [generator, None, generator])
+    path = tmp_path / "points"
+    path.write_bytes(bytes(offset) + points.words.tobytes())
+    mapped = np.memmap(path, "<u8", "r", offset, points.words.shape)
+    bases = backend.put(Points(curve, group, mapped))
+    assert np.shares_memory(bases.data, mapped)
+    total = backend.msm(bases, put(backend, [3, 4, curve.r - 2]))
+    assert total.affine() == generator
+
+
 def test_no_memory_is_a_typed_error(backend: CpuBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise MemoryError("Unable to allocate 3 TiB")

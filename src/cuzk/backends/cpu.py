@@ -46,7 +46,7 @@ def native(verb: str) -> Iterator[None]:
             f"cpu: {verb} found no memory ({str(error) or 'allocation refused'}), "
             f"{available_bytes()} bytes are free"
         ) from error
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         raise KernelError(f"cpu: {verb}: {error}") from error
 
 
