@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cuzk.circuit import Circuit
+from random import Random
+
+from cuzk.circuit import Circuit, Linear
 from cuzk.curves import Curve
 
 
@@ -30,4 +32,28 @@ def chain(curve: Curve, constraints: int, public: int = 1, seed: int = 7) -> Cir
         result = outputs[last] if last >= 0 else circuit.private(after)
         circuit.enforce(x_signal, x_signal, result - i)
         x_signal = result
+    return circuit
+
+
+def tangle(curve: Curve, seed: int) -> Circuit:
+    """Random: counts, combinations of any signals with large and small coefficients, public ones anywhere."""
+    rng = Random(seed)
+    circuit = Circuit(curve)
+    signals = [circuit.private(rng.randrange(curve.r)), circuit.public(rng.randrange(3))]
+    for _ in range(rng.randrange(4)):
+        signals.append(circuit.public(rng.choice([0, 1, curve.r - 1, rng.randrange(curve.r)])))
+
+    def combination() -> Linear:
+        total = Linear({0: rng.randrange(3)})
+        for signal in rng.choices(signals, k=rng.randrange(1, 5)):
+            total += signal * rng.choice([1, -1, 2, rng.randrange(curve.r)])
+        return total
+
+    for _ in range(rng.randrange(1, 40)):
+        a, b = combination(), combination()
+        value = circuit.value(a) * circuit.value(b)
+        new = circuit.public(value) if rng.random() < 0.2 else circuit.private(value)
+        rest = combination()
+        circuit.enforce(a, b, new + rest - circuit.value(rest))
+        signals.append(new)
     return circuit

@@ -49,7 +49,9 @@ def dotted(path: Path) -> str:
 
 
 def rank(module: str) -> int:
-    return RANKS[module.split(".")[0]]
+    top = module.split(".")[0]
+    assert top in RANKS, f"{top}: give the new module a rank here and in ARCHITECTURE.md"
+    return RANKS[top]
 
 
 def imports(path: Path) -> Iterator[str]:

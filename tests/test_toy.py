@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from circuits import chain, cubic
+from circuits import chain, cubic, tangle
 from cuzk.circuit import Circuit
 from cuzk.curves import TOY
 from cuzk.groth16 import BELLMAN, SNARKJS, Proof
@@ -75,6 +75,15 @@ def test_fill_levels_by_hand(recipe: str, constraints: int) -> None:
     circuit = chain(TOY, constraints)
     proof = proof_of(circuit, recipe, 9, 11)
     assert logs(proof) == by_hand(circuit, 9, 11)
+    assert accepted(proof, circuit)
+
+
+@pytest.mark.parametrize("recipe", [SNARKJS, BELLMAN])
+@pytest.mark.parametrize("seed", range(8))
+def test_random_circuits_by_hand(recipe: str, seed: int) -> None:
+    circuit = tangle(TOY, seed)
+    proof = proof_of(circuit, recipe, 900 + seed, 77)
+    assert logs(proof) == by_hand(circuit, 900 + seed, 77)
     assert accepted(proof, circuit)
 
 

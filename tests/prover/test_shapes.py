@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from circuits import chain
+from circuits import chain, tangle
 from cuzk.circuit import Circuit
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import ProofError
@@ -145,6 +145,12 @@ def test_edge_values_of_public_signals(curve: Curve, recipe: str) -> None:
     product = circuit.product(top, again)
     circuit.enforce(product + zero, one, 1)
     assert proved(circuit, recipe).public == [0, 1, curve.r - 1, curve.r - 1]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("seed", range(8))
+def test_random_circuits(curve: Curve, recipe: str, seed: int) -> None:
+    proved(tangle(curve, seed), recipe)
 
 
 def negated_first(matrix: SparseMatrix) -> SparseMatrix:

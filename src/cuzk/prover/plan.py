@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from cuzk.groth16 import ProvingKey
+from cuzk.groth16 import BELLMAN, ProvingKey
 from cuzk.r1cs import Matrices
+from cuzk.vectors import Points
 
-# Interpreter, numpy, native core and the multi-scalar multiplication's slices. Measured: peaks of
-# 2^14 and 2^17 constraints on both curves lie 2 to 9 % below the plan (x86-64, Python 3.11, 2 threads).
-PROCESS_BYTES = 40 << 20
+# Interpreter, numpy, native core and the working memory of sums. Measured, peak over plan: 0.89 to 1.01 from
+# 2^4 to 2^17 constraints, both curves and recipes (x86-64, Python 3.11, 2 threads); tests/prover/test_memory.py
+PROCESS_BYTES = 38 << 20
 
 
-def plan_bytes(key: ProvingKey, matrices: Matrices) -> int:
+def plan_bytes(key: ProvingKey, circuit: Matrices) -> int:
     """Largest resident size of a process that proves with this key and does nothing else.
 
-    Three vectors over the domain while h is made (later one, its copies and the sums' buckets, which are
-    less), the witness, and the key's file as far as it is mapped or copied.
+    The key's file as far as it is mapped or copied (bellman's points are converted, so both count), the
+    matrices, the witness, and three vectors over the domain while h is made; later there is one with its
+    copies and the sums' buckets, which are less.
     """
+    queries = (key.a, key.b_g1, key.b_g2, key.l)
+    points = sum(map(_points_bytes, [key.h, *(query.points for query in queries)]))
+    file = points + key.file_bytes if key.recipe == BELLMAN else max(points, key.file_bytes)
+    known = {id(m): m for m in (key.matrices, circuit) if m is not None}
     scalar = 8 * key.curve.fr_words
-    vectors = 3 * scalar << key.log_domain
-    witness = scalar * matrices.wires
-    return PROCESS_BYTES + key.file_bytes + vectors + witness
+    vectors = (3 << key.log_domain) + circuit.wires
+    return PROCESS_BYTES + file + sum(map(_matrices_bytes, known.values())) + scalar * vectors
+
+
+def _points_bytes(points: Points) -> int:
+    return 8 * points.curve.point_words(points.group) * len(points)
+
+
+def _matrices_bytes(matrices: Matrices) -> int:
+    parts = [m for m in (matrices.a, matrices.b, matrices.c) if m is not None]
+    return sum(m.row_ptr.nbytes + m.wires.nbytes + m.coefficients.nbytes for m in parts)

@@ -8,10 +8,13 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+
+STATUS = Path("/proc/self/status")
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,12 @@ class Stopwatch:
 
 def peak_bytes() -> int:
     """Largest resident size of this process so far."""
+    if STATUS.exists():  # getrusage would count what the process was before exec, too
+        for line in STATUS.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+    return peak if sys.platform == "darwin" else peak << 10
 
 
 def versions() -> dict[str, str]:

@@ -65,7 +65,7 @@ class Prover:
         if circuit is not None and not isinstance(circuit, Matrices):
             circuit = load_circuit(circuit)
         if not isinstance(key, ProvingKey):
-            key = load_key(key, circuit=circuit, insecure_key=insecure_key)
+            key = load_key(key, circuit, insecure_key=insecure_key, threads=self._threads)
         elif not insecure_key:
             refuse_insecure(key.vk, key.source)
         matrices = circuit_of(key, circuit)
@@ -128,8 +128,9 @@ class Prover:
         with watch("total"):
             with watch("check"):
                 name = name_of(what, "witness")
-                witness = what if isinstance(what, Scalars) else load_witness(what)
-                witness = check_witness(witness, resident.key, resident.matrices, name)
+                if not isinstance(what, Scalars):
+                    what = load_witness(what, threads=self._threads)
+                witness = check_witness(what, resident.key, resident.matrices, name)
                 check_satisfied(resident, witness, self._backend, name)
             public = witness[1 : resident.matrices.public + 1].ints()
             proof, device, retries = self._verified(resident, witness, public, r, s, watch)
