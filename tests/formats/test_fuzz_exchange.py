@@ -21,7 +21,7 @@ from cuzk.formats.solidity import export_calldata, export_solidity
 from cuzk.formats.source import Source
 from cuzk.groth16 import BELLMAN, Proof
 from cuzk.prover import prove, reside
-from cuzk.verify import Verifier
+from cuzk.verifier import Verifier
 from reference import ReferenceBackend
 
 MATRICES = cubic(BLS12_381).matrices()
