@@ -9,7 +9,7 @@ SOURCES := pyproject.toml CMakeLists.txt $(shell find src/cuzk -type f -not -nam
 
 # Prove the example circuit from nothing and verify the proof.
 prove: .venv/installed
-	mkdir -p out
+	@mkdir -p out
 	$(BIN)/cuzk ptau new bn254 13 -o out/powers.ptau
 	$(BIN)/cuzk setup examples/membership20.r1cs out/powers.ptau -o out/membership20.zkey
 	$(BIN)/cuzk prove out/membership20.zkey examples/membership20.wtns -o out/proof.json --public out/public.json
@@ -39,17 +39,19 @@ clean:
 
 # The package itself: built again when a source file changed, by ninja and so only what depends on it.
 .venv/installed: $(SOURCES) | .venv/tools
-	$(PIP) install --no-build-isolation .
-	touch $@
+	@echo installing: $@
+	@$(PIP) install --no-build-isolation .
+	@touch $@
 
 .venv/test .venv/check: pyproject.toml | .venv/installed
-	$(PIP) install --no-build-isolation ".[$(@F)]"
-	touch $@
+	@echo installing: $@
+	@$(PIP) install --no-build-isolation ".[$(@F)]"
+	@touch $@
 .venv/check: .venv/test
 
 build/interop/node_modules: Makefile
 	npm install --silent --no-audit --no-fund --prefix build/interop circom2@0.2.23 circomlib@2.0.5 snarkjs@0.7.6 solc@0.8.37 @ethereumjs/evm@10.1.3 @ethereumjs/util@10.1.3
-	touch $@
+	@touch $@
 
 # What builds and runs it; the checks say in one line what the machine lacks.
 .venv/tools: pyproject.toml
@@ -58,5 +60,6 @@ build/interop/node_modules: Makefile
 	@$(PYTHON) -c 'import os, sysconfig; os.stat(os.path.join(sysconfig.get_path("include"), "Python.h"))' 2>/dev/null || { echo "$(PYTHON) has no C headers (Python.h): apt install python3-dev" >&2; exit 1; }
 	@echo 'int main() { return [](auto x) requires(sizeof(x) > 0) { return 0; }(1); }' | $(CXX) -std=c++20 -fsyntax-only -x c++ - 2>/dev/null || { echo "no C++20 compiler: \"$(CXX)\" is missing or too old: apt install g++, or name one with make CXX=clang++" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(PIP) install "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.18" ninja
-	touch $@
+	@echo installing: $@
+	@$(PIP) install "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.18" ninja
+	@touch $@

@@ -4,6 +4,8 @@
     B = beta  + sum w_i B_i(tau) + s delta
     C = sum_private w_i L_i + h(tau) Z(tau) / delta + s A + r B - r s delta
     valid:  e(A, B) = e(alpha, beta) e(IC_0 + sum public_i IC_i, gamma) e(C, delta)
+
+Points are written additively; tau, alpha, beta, gamma, delta are the secrets that a setup forgets.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from cuzk.curves import Curve
 from cuzk.r1cs import Matrices
 from cuzk.vectors import Affine, Points
 
-SNARKJS = "snarkjs"  # H holds Lagrange points on the odd coset: scalars are evaluations of A B - C there
-BELLMAN = "bellman"  # H holds powers of tau times Z: scalars are the coefficients of the quotient
+SNARKJS = "snarkjs"  # H: Lagrange points of the odd coset; scalars: A B - C evaluated there
+BELLMAN = "bellman"  # H: powers of tau times Z; scalars: the coefficients of the quotient
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ import signal
 import sys
 import traceback
 from types import FrameType
-from typing import Any
 
 import click
 
@@ -81,8 +80,9 @@ def run(arguments: list[str]) -> int:
     """Run a command; the exit status. Every exception ends here."""
     as_json = "--json" in arguments
     try:
-        outcome: Any = cuzk_group.main(arguments, prog_name="cuzk", standalone_mode=False)
-        return outcome if isinstance(outcome, int) else 0
+        with cuzk_group.make_context("cuzk", list(arguments)) as context:
+            cuzk_group.invoke(context)
+        return 0
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except (KeyboardInterrupt, click.Abort):

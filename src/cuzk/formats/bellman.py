@@ -91,6 +91,11 @@ def read_params_layout(what: Readable) -> ParamsLayout:
     return _layout(Source.open(what, "a .params file"), vk_only=False)
 
 
+def read_layout(source: Source) -> ParamsLayout:
+    """The same for a .params or a .vk file, whichever it is: one that ends after ic is a .vk."""
+    return _layout(source, vk_only=None)
+
+
 def read_vk(what: Readable, *, threads: int = 1) -> VerifyingKey:
     """The verifying key of a .vk file, or of a .params file (which begins with it); every point checked."""
     source = Source.open(what, "a verifying key in bellman's format")

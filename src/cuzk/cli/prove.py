@@ -1,0 +1,160 @@
+"""``cuzk prove`` and ``cuzk verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import cuzk
+from cuzk.cli.app import cuzk_group, environment
+from cuzk.cli.options import (
+    FILE,
+    device_option,
+    insecure_option,
+    json_option,
+    memory_option,
+    threads_option,
+)
+from cuzk.cli.outputs import check_outputs, replacing
+from cuzk.cli.terminal import answer, one_line, progress, say, size, table
+from cuzk.errors import DeviceUnavailable
+from cuzk.formats.bellman import write_proof_bytes
+from cuzk.formats.snarkjs_json import proof_json, public_json
+from cuzk.prover.report import Report
+from cuzk.verifier import check
+
+# Where a proof of 2^17 constraints stands when a phase begins (2 cores, 2026-12): what the bar shows.
+PHASES = {
+    "load": 0.0,
+    "check": 0.02,
+    "evaluate": 0.04,
+    "quotient": 0.06,
+    "commit": 0.2,
+    "commit.a": 0.2,
+    "commit.b_g1": 0.32,
+    "commit.b_g2": 0.4,
+    "commit.l": 0.65,
+    "commit.h": 0.78,
+    "assemble": 0.97,
+    "verify": 0.98,
+}
+
+
+@cuzk_group.command("prove")
+@click.argument("key", type=FILE)
+@click.argument("witness", type=FILE)
+@click.option(
+    "-o", "--output", type=FILE, default="proof.json", show_default=True, help="The proof."
+)
+@click.option(
+    "--public", type=FILE, default="public.json", show_default=True, help="The public signals."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "bin"]),
+    help="json: as snarkjs; bin: bellman's 192 bytes (BLS12-381). By -o's ending if not given: .bin or .json.",
+)
+@click.option(
+    "--circuit",
+    type=FILE,
+    metavar="R1CS",
+    help="The circuit: needed with a .params; with a .zkey, names the first constraint that fails.",
+)
+@device_option
+@threads_option
+@memory_option
+@insecure_option
+@json_option
+def prove_command(
+    key: Path,
+    witness: Path,
+    output: Path,
+    public: Path,
+    form: str | None,
+    circuit: Path | None,
+    device: str,
+    threads: int | None,
+    memory: int | None,
+    insecure_key: bool,
+    as_json: bool,
+) -> None:
+    """Prove that WITNESS (.wtns) satisfies the circuit of KEY (.zkey, .params).
+
+    The proof is verified before anything is written; both files appear together or not at all.
+    """
+    inputs = {"KEY": key, "WITNESS": witness} | ({"--circuit": circuit} if circuit else {})
+    check_outputs({"-o": output, "--public": public}, inputs)
+    if environment().no_gpu and device.startswith("cuda"):
+        raise DeviceUnavailable(
+            f"--device: CUZK_NO_GPU forbids {device}; unset it or use --device cpu"
+        )
+    with progress("load", quiet=as_json) as bar:
+        prover = cuzk.Prover(
+            key,
+            circuit=circuit,
+            device="cpu" if environment().no_gpu else device,
+            threads=threads,
+            memory=memory,
+            insecure_key=insecure_key,
+            on_phase=None if bar is None else lambda name: bar(name, PHASES.get(name, 0.0)),
+        )
+        with prover:
+            result = prover.prove(witness)
+    binary = form == "bin" or (form is None and output.suffix == ".bin")
+    with replacing(output) as proof_file, replacing(public) as public_file:
+        encode = write_proof_bytes if binary else proof_json
+        proof_file.write_bytes(encode(result.proof))
+        public_file.write_bytes(public_json(result.public))
+    if as_json:
+        answer(
+            {"proof": str(output), "public": str(public), "report": result.report.as_dict()},
+            [],
+            as_json=True,
+        )
+    else:
+        say("\n".join(_report_lines(result.report)), error=True)
+
+
+def _report_lines(report: Report) -> list[str]:
+    """The table at the end: where the time went, then one line on what did it."""
+    spent = report.milliseconds
+    rows = [["phase", "ms"]]
+    for name in PHASES:
+        if name in spent and name != "load":
+            part = name.partition(".")[2]
+            rows.append([f"    {part}" if part else f"  {name}", f"{spent[name]:.1f}"])
+    rows.append(["proof", f"{spent['total']:.1f}"])
+    rows.append(["key loaded before", f"{spent['load']:.1f}"])
+    return [
+        *table(rows),
+        f"device {report.device} ({report.reason}), {report.arithmetic} arithmetic, {report.threads} threads",
+        f"{report.constraints} constraints, domain {report.domain}, {report.curve}; peak memory {size(report.peak_bytes)}",
+    ]
+
+
+@cuzk_group.command("verify")
+@click.argument("key", metavar="VK", type=FILE)
+@click.argument("public", type=FILE)
+@click.argument("proof", type=FILE)
+@insecure_option
+@json_option
+def verify_command(key: Path, public: Path, proof: Path, insecure_key: bool, as_json: bool) -> None:
+    """Check PROOF for the PUBLIC signals: exit status 0 valid, 1 not valid, 2 malformed.
+
+    VK is a verification_key.json, .zkey, .vk or .params; PROOF a JSON file or 192 bytes.
+    """
+    vk = cuzk.load_verifying_key(key, insecure_key=insecure_key)
+    signals = cuzk.load_public(public, vk.curve)
+    candidate = cuzk.load_proof(proof, vk.curve)
+    reason = check(vk, signals, candidate, insecure_key=insecure_key)
+    if not reason:
+        answer({"valid": True}, ["valid"], as_json=as_json)
+        return
+    message = one_line(f"{proof.name}: {reason}")
+    say(f"not valid: {message}", error=True)
+    if as_json:
+        error = {"code": "not-valid", "message": message}
+        answer({"valid": False, "error": error}, [], as_json=True)
+    click.get_current_context().exit(1)

@@ -1,0 +1,113 @@
+import json
+import os
+import subprocess
+
+import pytest
+from command import COMMAND, cuzk, environment, error_line
+
+import cuzk.cli.app as app
+from cuzk import __version__, _core
+from cuzk.errors import CuzkError, OutOfMemory, UnsatisfiedError
+
+
+def test_version_names_the_arithmetic_path() -> None:
+    done = cuzk("--version")
+    assert done.status == 0
+    assert done.out.startswith(f"cuzk {__version__} ")
+    assert f"arithmetic: {_core.paths()[0]}" in done.out
+    assert "without GPU support" in done.out
+
+
+def test_portable_path_forced_by_variable() -> None:
+    assert "arithmetic: portable" in cuzk("--version", variables={"CUZK_CPU_PATH": "portable"}).out
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("CUZK_CPU_PATH", "fast"), ("CUZK_NO_GPU", "maybe"), ("CUZK_NO_GPU", "2")]
+)
+def test_variables_that_mean_nothing_are_refused(name: str, value: str) -> None:
+    line = error_line(cuzk("doctor", variables={name: value}))
+    assert line.startswith(f"{name}: expected ")
+    assert line.endswith(f"found '{value}'")
+
+
+@pytest.mark.parametrize("arguments", [["prove"], ["nonsense"], ["--nonsense"], ["verify", "x"]])
+def test_usage_errors(arguments: list[str]) -> None:
+    line = error_line(cuzk(*arguments))
+    assert "--help" in line
+
+
+def test_usage_error_as_json() -> None:
+    done = cuzk("prove", "--json")
+    assert done.status == 2
+    assert done.err.count("\n") == 1
+    error = json.loads(done.out)["error"]
+    assert error["code"] == "usage"
+    assert "KEY" in error["message"]
+
+
+def test_no_command_shows_the_help() -> None:
+    done = cuzk()
+    assert done.status == 2
+    assert done.out == ""
+    assert "prove" in done.err
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "code"),
+    [
+        (UnsatisfiedError("witness.wtns: constraint 3"), 1, "unsatisfied"),
+        (CuzkError("plain"), 2, "error"),
+        (OutOfMemory("4 GiB"), 3, "out-of-memory"),
+        (MemoryError(), 3, "out-of-memory"),
+        (FileNotFoundError(2, "No such file or directory", "x.zkey"), 2, "file"),
+        (ZeroDivisionError("a\nb"), 2, "internal"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_every_exception_is_one_line(
+    raised: BaseException,
+    status: int,
+    code: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(app.cuzk_group, "invoke", fail)
+    monkeypatch.delenv("CUZK_DEBUG", raising=False)
+    assert app.run(["inspect", "x", "--json"]) == status
+    shown = capsys.readouterr()
+    assert shown.err.count("\n") == 1
+    assert shown.err.startswith("cuzk: ")
+    error = json.loads(shown.out)["error"]
+    assert error["code"] == code
+    assert shown.err == f"cuzk: {error['message']}\n"
+
+
+def test_traceback_only_on_request(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise CuzkError("seen")
+
+    monkeypatch.setattr(app.cuzk_group, "invoke", fail)
+    monkeypatch.setenv("CUZK_DEBUG", "1")
+    assert app.run(["doctor"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_reader_that_goes_away_is_no_error() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [*COMMAND, "--version"],
+        env=environment(),
+        stdout=write,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(write)
+    assert done.returncode == 0
+    assert done.stderr == b""

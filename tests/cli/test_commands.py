@@ -1,0 +1,222 @@
+"""The commands one after the other, as in README, and what each prints."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from command import COMMAND, cuzk, environment, error_line
+from files import files
+
+import cuzk.cli.app as app
+from cuzk import _core
+from cuzk.curves import CURVES, Curve
+
+PHASES = ["evaluate", "quotient", "commit", "assemble", "verify"]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_from_circuit_to_verified_proof(
+    curve: Curve,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = files(curve.name)
+    monkeypatch.chdir(tmp_path)
+    assert app.run(["ptau", "new", curve.snarkjs_name, "3", "-o", "p.ptau"]) == 0
+    assert app.run(["setup", str(made.r1cs), "p.ptau", "-o", "c.zkey"]) == 0
+    capsys.readouterr()
+    assert app.run(["prove", "c.zkey", str(made.wtns)]) == 0
+    assert capsys.readouterr().out == ""
+    assert app.run(["export", "vk", "c.zkey"]) == 0
+    capsys.readouterr()
+    for key in ("c.zkey", "verification_key.json"):
+        assert app.run(["verify", key, "public.json", "proof.json"]) == 0
+        assert capsys.readouterr() == ("valid\n", "")
+    expected = ["c.zkey", "p.ptau", "proof.json", "public.json", "verification_key.json"]
+    assert names(tmp_path) == expected
+    assert json.loads((tmp_path / "public.json").read_bytes()) == ["35"]
+    for name in ("proof.json", "public.json", "verification_key.json"):
+        text = (tmp_path / name).read_bytes()
+        assert b"\0" not in text
+        assert text.endswith(b"\n")
+        assert not text.endswith(b"\n\n")
+
+
+def test_report(tmp_path: Path) -> None:
+    made = files("bn254")
+    options = ("-o", tmp_path / "p.json", "--public", tmp_path / "s.json")
+    done = cuzk("prove", made.zkey, made.wtns, *options, "--threads", "1", "--json")
+    assert done.status == 0
+    assert done.err == ""
+    answer = json.loads(done.out)
+    assert answer["proof"] == str(tmp_path / "p.json")
+    report = answer["report"]
+    assert report["device"] == "cpu"
+    assert report["reason"]
+    assert report["threads"] == 1
+    assert report["arithmetic"] in _core.paths()
+    assert {*PHASES, "load", "total"} <= report["milliseconds"].keys()
+    assert report["peak_bytes"] > 0
+    assert re.fullmatch("[0-9a-f]{64}", report["key_digest"])
+    assert re.fullmatch("[0-9a-f]{64}", report["circuit_digest"])
+    assert report["versions"].keys() >= {"cuzk", "numpy", "python"}
+    assert report["constraints"] == 2
+
+
+def test_table_of_phases_goes_to_standard_error(tmp_path: Path) -> None:
+    made = files("bn254")
+    done = cuzk("prove", made.zkey, made.wtns, cwd=tmp_path)
+    assert done.out == ""
+    for phase in PHASES:
+        assert re.search(rf"^ *{phase} +[0-9.]+$", done.err, re.MULTILINE), done.err
+    assert "device cpu" in done.err
+    assert "\x1b" not in done.err
+    assert "\r" not in done.err
+
+
+def test_bar_on_a_terminal(tmp_path: Path) -> None:
+    made = files("bn254")
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "prove", made.zkey, made.wtns],
+        cwd=tmp_path,
+        env=environment({"TERM": "xterm"}),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # Linux says EIO when the last writer is gone
+            break
+        if not part:
+            break
+        shown += part
+    os.close(ours)
+    assert process.communicate()[0] == b""
+    assert process.returncode == 0
+    assert b"\x1b[" in shown
+    assert b"device cpu" in shown
+
+
+def test_portable_arithmetic_proves(curve: Curve, tmp_path: Path) -> None:
+    made = files(curve.name)
+    done = cuzk(
+        "prove",
+        made.zkey,
+        made.wtns,
+        "--json",
+        cwd=tmp_path,
+        variables={"CUZK_CPU_PATH": "portable"},
+    )
+    assert json.loads(done.out)["report"]["arithmetic"] == "portable"
+    done = cuzk("verify", made.vk, "public.json", "proof.json", cwd=tmp_path)
+    assert done.out == "valid\n"
+
+
+def test_a_false_proof(tmp_path: Path) -> None:
+    made = files("bn254")
+    other = tmp_path / "public.json"
+    other.write_text('["36"]\n')
+    done = cuzk("verify", made.vk, other, made.proof)
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("not valid: proof.json: ")
+    assert done.err.count("\n") == 1
+    done = cuzk("verify", made.vk, other, made.proof, "--json")
+    answer = json.loads(done.out)
+    assert (done.status, answer["valid"], answer["error"]["code"]) == (1, False, "not-valid")
+
+
+def test_proof_bytes_of_bellman(tmp_path: Path) -> None:
+    made = files("bls12_381")
+    assert cuzk("prove", made.zkey, made.wtns, "-o", "proof.bin", cwd=tmp_path).status == 0
+    assert (tmp_path / "proof.bin").stat().st_size == 192
+    assert cuzk("verify", made.vk, "public.json", "proof.bin", cwd=tmp_path).out == "valid\n"
+    (tmp_path / "proof.bin").unlink()
+    (tmp_path / "public.json").unlink()
+    bn254 = files("bn254")
+    done = cuzk("prove", bn254.zkey, bn254.wtns, "-o", "proof.bin", cwd=tmp_path)
+    assert "BLS12-381" in error_line(done)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [("[35]", True), ('["35"]', True), ('["0x23"]', True), ("[35.0]", None), ('["3.5e1"]', None)],
+)
+def test_ways_to_write_a_public_signal(text: str, valid: bool | None, tmp_path: Path) -> None:
+    made = files("bn254")
+    signals = tmp_path / "public.json"
+    signals.write_text(text)
+    done = cuzk("verify", made.vk, signals, made.proof)
+    if valid:
+        assert done.out == "valid\n"
+    else:
+        assert error_line(done).startswith("public.json")
+
+
+def test_integers_above_2_53_are_exact(tmp_path: Path) -> None:
+    made = files("bn254")
+    signals = tmp_path / "public.json"
+    signals.write_text(f"[{CURVES['bn254'].r + 35}]")
+    line = error_line(cuzk("verify", made.vk, signals, made.proof))
+    assert str(CURVES["bn254"].r + 35) in line
+
+
+def test_export_writes_that_path_and_nothing_else(tmp_path: Path) -> None:
+    made = files("bn254")
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    target = inside / "x.json"
+    assert cuzk("export", "vk", made.zkey, "-o", target, cwd=tmp_path).status == 0
+    assert target.read_bytes() == made.vk.read_bytes()
+    assert cuzk("export", "solidity", made.vk, "-o", inside / "v.sol", cwd=tmp_path).status == 0
+    assert "function verifyProof" in (inside / "v.sol").read_text()
+    done = cuzk("export", "calldata", made.public, made.proof, cwd=tmp_path)
+    assert done.out.startswith('["0x')
+    assert names(inside) == ["v.sol", "x.json"]
+    assert names(tmp_path) == ["inside"]
+
+
+def test_proving_leaves_no_thread_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = files("bn254")
+    monkeypatch.chdir(tmp_path)
+    before = threading.active_count(), len(list(Path("/proc/self/task").iterdir()))
+    assert app.run(["prove", str(made.zkey), str(made.wtns), "--threads", "3"]) == 0
+    assert (threading.active_count(), len(list(Path("/proc/self/task").iterdir()))) == before
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(number: signal.Signals, tmp_path: Path) -> None:
+    target = tmp_path / "p.ptau"
+    target.write_text("old")
+    process = subprocess.Popen(
+        [*COMMAND, "ptau", "new", "bls12_381", "15", "-o", target, "--threads", "1"],
+        env=environment(),
+        stderr=subprocess.PIPE,
+    )
+    time.sleep(1.0)  # the work takes many seconds; starting it takes a few tenths
+    assert process.poll() is None
+    process.send_signal(number)
+    err = process.communicate(timeout=60)[1].decode()
+    assert process.returncode == 130
+    assert err == "cuzk: interrupted; nothing was written\n"
+    assert names(tmp_path) == ["p.ptau"]
+    assert target.read_text() == "old"
