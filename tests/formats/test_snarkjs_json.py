@@ -281,14 +281,25 @@ def test_not_an_object_or_not_an_array() -> None:
         (b'["1", "\xc3"]', "expected JSON in UTF-8, found byte 7 is not"),
         (b"   ", "expected JSON"),
         (b'[{"a": 1, "b": 2, "a": 3}]', "expected each key once, found 'a' twice"),
-        (b"[" * 100_000, "found 100000 brackets"),
-        ((b"[" + b" " * 20) * 50_000, "nested too deep"),
-        ((b'{"a":' + b" " * 20) * 50_000, "nested too deep"),
+        (b"[" * 100_000, "expected JSON of at most 32 levels, found 100000"),
+        ((b"[" + b" " * 20) * 50_000, "at most 32 levels, found 50000"),
+        ((b'{"a":' + b" " * 20) * 50_000, "at most 32 levels, found 50000"),
+        (b'["\\"]]]", ' * 40 + b"1" + b"]" * 40, "at most 32 levels, found 40"),
+        (b"[[]," + b"[]," * 50_000 + b"[]]", "found 50003 brackets"),
     ],
-    ids=range(11),
+    ids=range(13),
 )
 def test_broken_json_is_one_line(data: bytes, complaint: str) -> None:
     assert complaint in public_refusal(data)
+
+
+def test_depth_is_not_miscounted() -> None:
+    assert public_refusal(b"[" * 32 + b"]" * 32).endswith(
+        "[0]: expected a non-negative integer (decimal or 0x.. string), found an array of 1"
+    )
+    brackets_in_a_string = json.dumps({**fields_of(BN254), "note": "[" * 60 + '"' + "{" * 60})
+    padded = brackets_in_a_string + " " * 1000
+    assert snarkjs_json.read_proof(padded.encode()).a.affine() == (1, 2)
 
 
 def test_duplicate_keys_of_a_huge_object_are_found_quickly() -> None:

@@ -35,10 +35,15 @@ from cuzk.vectors import Affine, Points, Words, unpack
 
 MAX_PROOF_BYTES = 1 << 20
 MAX_BYTES = 1 << 29  # public.json and verification_key.json: about a million public signals
+MAX_DEPTH = 32  # vk_alphabeta_12 lies at 4
 MAX_DIGITS = 256  # a coordinate of BLS12-381 has 115
 SHOWN = 40  # characters of a bad value that a message quotes
 
 _DECIMAL = re.compile(r"[0-9]+")
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STEPS = np.zeros(256, dtype=np.int8)
+_STEPS[list(b"[{")] = 1
+_STEPS[list(b"]}")] = -1
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]+")
 
 
@@ -162,6 +167,8 @@ def _parse(source: Source, limit: int) -> Any:
             f"{name}: expected JSON in UTF-8, found byte {error.start} is not"
         ) from None
     brackets = text.count("[") + text.count("{")
+    if brackets > MAX_DEPTH and (depth := _depth(text)) > MAX_DEPTH:
+        raise FormatError(f"{name}: expected JSON of at most {MAX_DEPTH} levels, found {depth}")
     if brackets * 8 > len(text) + 512:  # a point of three one-digit strings is longer than that
         raise FormatError(
             f"{name}: expected numbers and points, found {brackets} brackets in {len(text)} characters"
@@ -185,10 +192,12 @@ def _parse(source: Source, limit: int) -> Any:
         raise FormatError(
             f"{name}: expected JSON, found at line {error.lineno} column {error.colno}: {error.msg}"
         ) from None
-    except RecursionError:
-        raise FormatError(
-            f"{name}: expected JSON of a few levels, found it nested too deep"
-        ) from None
+
+
+def _depth(text: str) -> int:
+    """Levels of nesting. The parser recurses, and another package may have lifted Python's limit (py_ecc does)."""
+    steps = _STEPS[np.frombuffer(_STRING.sub("", text).encode(), dtype=np.uint8)]
+    return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
 
 
 def _twice(items: list[tuple[str, Any]]) -> str:
