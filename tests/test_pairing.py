@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cuzk import _core
-from cuzk.constants import REAL_CURVES, ate_loop, signed_digits
+from cuzk.constants import REAL_CURVES, ate_loop, is_bn, signed_digits
 from cuzk.curves import BLS12_381, BN254, Curve, curve_named
 from cuzk.vectors import Affine, Points, pack, unpack
 from reference import affine_points, sum_points
@@ -118,7 +118,8 @@ def test_final_exponents() -> None:
         assert final_power(curve) % curve.r != 0
 
 
-def test_signed_digits() -> None:
+def test_families_and_digits() -> None:
+    assert [is_bn(curve) for curve in (BN254, BLS12_381)] == [True, False]
     for number in (1, 2, 7, 0b1011, 2**64 - 1, *(ate_loop(curve) for curve in REAL_CURVES)):
         digits = signed_digits(number)
         assert sum(d << i for i, d in enumerate(digits)) == number

@@ -91,9 +91,15 @@ def signed_digits(value: int) -> list[int]:
     return min(binary, sparse, key=lambda digits: sum(map(abs, digits)))
 
 
+def is_bn(curve: Curve) -> bool:
+    """Barreto-Naehrig: p = 36 x^4 + 36 x^3 + 24 x^2 + 6 x + 1; the other curve is BLS12."""
+    x = curve.x
+    return curve.p == 36 * x**4 + 36 * x**3 + 24 * x**2 + 6 * x + 1
+
+
 def ate_loop(curve: Curve) -> int:
     """|6x + 2| on BN curves, |x| on BLS curves: the scalar of the optimal ate pairing's Miller loop."""
-    return abs(6 * curve.x + 2) if curve.twist == "D" else abs(curve.x)
+    return abs(6 * curve.x + 2) if is_bn(curve) else abs(curve.x)
 
 
 def _digits(name: str, value: int, comment: str) -> list[str]:
@@ -152,6 +158,7 @@ def render(curve: Curve) -> str:
         f"  using FrParams = {prefix}Fr;",
         f"  static constexpr u64 x_plain = 0x{abs(curve.x):016x}ull;  // |parameter of the family|",
         f"  static constexpr bool x_negative = {'true' if curve.x < 0 else 'false'};",
+        f"  static constexpr bool is_bn = {'true' if is_bn(curve) else 'false'};  // else BLS12",
         f"  static constexpr bool twist_is_d = {'true' if curve.twist == 'D' else 'false'};",
         f"  static constexpr u64 xi_plain[2] = {{{curve.xi[0]}, {curve.xi[1]}}};",
         f"  static constexpr u64 b[{n}] = {fp(curve.b)};",

@@ -1,5 +1,6 @@
 """The zcash encodings against zkcrypto's vectors (multiples 0..999 of the generators) and every bad form."""
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -216,3 +217,34 @@ def test_first_of_several_threads() -> None:
         FormatError, match="g1 point 300: the flag of a compressed point is not set"
     ):
         decode_compressed(data, "g1", "x", threads=4)
+
+
+def accepted(data: bytes, group: str, *, compressed: bool) -> bool:
+    """Whatever is accepted must be the one encoding of its point."""
+    decode, encode = (
+        (decode_compressed, encode_compressed)
+        if compressed
+        else (decode_uncompressed, encode_uncompressed)
+    )
+    try:
+        points = decode(data, group, "x", subgroup=False)
+    except FormatError:
+        return False
+    assert encode(points) == data
+    return True
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+def test_one_encoding_of_every_point(group: str) -> None:
+    rng = random.Random(2177)
+    size = encoded_bytes(group, compressed=True)
+    taken = 0
+    for _ in range(400):
+        data = bytearray(rng.randbytes(size))
+        data[0] = rng.choice((0x80, 0xA0, 0x80, 0xA0, 0xC0, 0xE0, 0x00)) | rng.randrange(0x1B)
+        data[-48] = data[-48] % 0x1B if group == "g2" else data[-48]  # most are below p
+        taken += accepted(bytes(data), group, compressed=True)
+    assert 50 < taken < 150  # 4 of 7 choices of flags are good, and every second x has a point
+    good = encode_uncompressed(generator(group))
+    for bit in range(8 * len(good)):
+        assert not accepted(changed(good, bit // 8, 1 << bit % 8), group, compressed=False)

@@ -28,7 +28,7 @@ constexpr Xyzz<F> times_x(const Xyzz<F>& q) {
 // (x^4 - x^2 + 1) q = r q = 0. BN254 has cofactor 1: every point of the curve is in G1.
 template <class Curve>
 constexpr bool in_subgroup(const typename CurveTypes<Curve>::G1& q) {
-  if constexpr (Curve::twist_is_d) {
+  if constexpr (Curve::is_bn) {
     return true;
   } else {
     using Fp = typename CurveTypes<Curve>::Fp;
@@ -49,9 +49,11 @@ constexpr bool in_subgroup(const typename CurveTypes<Curve>::G2& q) {
   using Point = Xyzz<Fp2>;
   auto point = Point::from_affine(q);
   auto xq = times_x<Curve>(point);
-  if constexpr (Curve::x_negative) {
+  if constexpr (!Curve::is_bn) {
+    static_assert(Curve::x_negative);
     return Point::from_affine(twist_frobenius<Curve>(q)) == -xq;
   } else {
+    static_assert(!Curve::x_negative);
     auto psi1 = twist_frobenius<Curve>(xq.to_affine());
     auto psi2 = twist_frobenius<Curve>(psi1);
     auto psi3 = twist_frobenius<Curve>(psi2);

@@ -67,7 +67,7 @@ class MillerLoop {
       for (Pair& pair : pairs_) add_step(pair, digit > 0 ? pair.q : -pair.q);
     }
     if constexpr (Curve::x_negative) f_ = f_.conjugate();
-    if constexpr (Curve::twist_is_d) {
+    if constexpr (Curve::is_bn) {
       for (Pair& pair : pairs_) {
         G2 image = twist_frobenius<Curve>(pair.q);
         add_step(pair, image);
@@ -144,7 +144,7 @@ template <class Curve>
 Fp12<Curve> final_exponentiation(const Fp12<Curve>& f) {
   auto easy = f.conjugate() * f.inverse();           // p^6 - 1
   easy = easy.template frobenius<2>() * easy;        // p^2 + 1
-  if constexpr (Curve::twist_is_d) return hard_part_bn<Curve>(easy);
+  if constexpr (Curve::is_bn) return hard_part_bn<Curve>(easy);
   else return hard_part_bls<Curve>(easy);
 }
 
