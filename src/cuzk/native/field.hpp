@@ -40,7 +40,7 @@ struct Field {
     return borrow != 0;
   }
 
-  constexpr Field operator+(const Field& o) const {
+  CUZK_INLINE constexpr Field operator+(const Field& o) const {
     Field s{};
 #ifdef CUZK_ADX
     if (!__builtin_is_constant_evaluated()) {
@@ -52,7 +52,7 @@ struct Field {
     for (int i = 0; i < N; i++) s.w[i] = add_carry(w[i], o.w[i], carry);
     return s.reduced_once();  // the spare bit keeps the sum within N words
   }
-  constexpr Field operator-(const Field& o) const {
+  CUZK_INLINE constexpr Field operator-(const Field& o) const {
     Field d{};
 #ifdef CUZK_ADX
     if (!__builtin_is_constant_evaluated()) {
@@ -70,16 +70,16 @@ struct Field {
   constexpr Field doubled() const { return *this + *this; }
 
 #ifdef CUZK_ADX
-  [[gnu::always_inline]] static Field product(const Field& a, const Field& b) {
+  CUZK_INLINE static Field product(const Field& a, const Field& b) {
     Field result;
     adx_mul<P>(result.w, a.w, b.w);
     return result;
   }
   // Six words are 1.9 KB of code.
-  [[gnu::noinline]] static Field product_out_of_line(const Field& a, const Field& b) { return product(a, b); }
+  CUZK_OUT_OF_LINE static Field product_out_of_line(const Field& a, const Field& b) { return product(a, b); }
 #endif
 
-  constexpr Field operator*(const Field& o) const {
+  CUZK_INLINE constexpr Field operator*(const Field& o) const {
 #ifdef CUZK_ADX
     if (!__builtin_is_constant_evaluated()) {
       return N > 4 ? product_out_of_line(*this, o) : product(*this, o);
@@ -98,7 +98,7 @@ struct Field {
     }
     return from_words(t).reduced_once();
   }
-  constexpr Field squared() const { return *this * *this; }
+  CUZK_INLINE constexpr Field squared() const { return *this * *this; }
 
   // Plain integer words -> Montgomery and back.
   static constexpr Field from_plain(const u64* plain) { return from_words(plain) * from_words(P::r2); }

@@ -33,13 +33,13 @@ struct Fp2 {
   constexpr Fp2 operator*(const F& k) const { return {c0 * k, c1 * k}; }
 
   // Karatsuba: three products.
-  constexpr Fp2 operator*(const Fp2& o) const {
+  CUZK_OUT_OF_LINE constexpr Fp2 operator*(const Fp2& o) const {
     F low = c0 * o.c0, high = c1 * o.c1;
     F cross = (c0 + c1) * (o.c0 + o.c1);
     return {low - high, cross - low - high};
   }
   // (c0 + c1)(c0 - c1) + 2 c0 c1 u: two products.
-  constexpr Fp2 squared() const { return {(c0 + c1) * (c0 - c1), (c0 * c1).doubled()}; }
+  CUZK_OUT_OF_LINE constexpr Fp2 squared() const { return {(c0 + c1) * (c0 - c1), (c0 * c1).doubled()}; }
 
   // Conjugate over norm; 0 maps to 0.
   constexpr Fp2 inverse() const {

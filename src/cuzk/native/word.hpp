@@ -16,11 +16,13 @@
 #define CUZK_PATH portable
 #endif
 
-// Long arithmetic that is called from many places; a kernel inlines it.
+// Long arithmetic that is called from many places, and short arithmetic; a kernel inlines both.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define CUZK_OUT_OF_LINE
+#define CUZK_INLINE
 #else
 #define CUZK_OUT_OF_LINE [[gnu::noinline]]
+#define CUZK_INLINE [[gnu::always_inline]]  // gcc takes inline assembly for long code
 #endif
 
 namespace cuzk {
