@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -37,7 +37,7 @@ from cuzk.formats.iden3.zkey_writer import write_zkey
 from cuzk.groth16 import BELLMAN, SNARKJS, Proof, ProvingKey
 from cuzk.prover import session
 from cuzk.prover.session import Prover
-from cuzk.vectors import Points, Scalars
+from cuzk.vectors import Points, Scalars, Words
 from cuzk.verifier import verify
 from reference_setup import TOXIC, key_from
 
@@ -268,18 +268,39 @@ def test_dropped_coefficient_fails_the_self_check(curve: Curve) -> None:
     refusal(ProofError, replace(key, matrices=broken), cubic(curve).witness())
 
 
+def moved(points: Points) -> Words:
+    """Another point of the curve."""
+    return Points.from_affine(
+        points.curve, points.group, [getattr(points.curve, points.group)]
+    ).words
+
+
+def off_curve(points: Points) -> Words:
+    """One bit flipped: no point of the curve."""
+    row = points.words[-1:].copy()
+    row[0, 0] ^= np.uint64(1)
+    return row
+
+
+def out_of_range(points: Points) -> Words:
+    """Coordinates that are no field elements."""
+    return np.full_like(points.words[-1:], 2**64 - 1)
+
+
+@pytest.mark.parametrize("damage", [moved, off_curve, out_of_range])
 @pytest.mark.parametrize("name", ["h", "a", "b_g1", "b_g2", "l"])
-def test_damaged_points_fail_the_self_check(curve: Curve, name: str) -> None:
+def test_damaged_points_fail_the_self_check(
+    curve: Curve, name: str, damage: Callable[[Points], Words]
+) -> None:
     key = key_of(curve)
     query = getattr(key, name)
     points: Points = query if name == "h" else query.points
+    last = int(np.flatnonzero(~points.is_infinity())[-1])
     words = points.words.copy()
-    used = np.flatnonzero(~points.is_infinity())
-    words[used[-1]] = Points.from_affine(curve, points.group, [getattr(curve, points.group)]).words
+    words[last : last + 1] = damage(points[: last + 1])
     changed = Points(curve, points.group, words)
     fields: dict[str, Any] = {name: changed if name == "h" else replace(query, points=changed)}
-    damaged = replace(key, **fields)
-    refusal(ProofError, damaged, cubic(curve).witness())
+    refusal(ProofError, replace(key, **fields), cubic(curve).witness())
 
 
 class FlakyBackend(CpuBackend):
