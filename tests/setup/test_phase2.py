@@ -224,6 +224,32 @@ def test_what_does_not_fit_is_refused() -> None:
         contribute(insecure_setup(matrices, SECRETS))
 
 
+@pytest.mark.parametrize(
+    ("section", "name"),
+    [
+        (r"12 \(Lagrange tauG1\)", "tau_g1"),
+        (r"13 \(Lagrange tauG2\)", "tau_g2"),
+        (r"14 \(Lagrange alphaTauG1\)", "alpha_tau_g1"),
+        (r"15 \(Lagrange betaTauG1\)", "beta_tau_g1"),
+    ],
+)
+def test_damaged_levels_are_refused(curve: Curve, section: str, name: str) -> None:
+    matrices = circuits.chain(curve, 6).matrices()
+    ptau = make_powers_of_tau(curve, 4)
+    for level in (3, 4) if name == "tau_g1" else (3,):
+        levels = list(ptau.levels)
+        points: Points = getattr(levels[level], name)
+        words = points.words.copy()
+        words[5, 0] ^= 1
+        damaged = dataclasses.replace(points, words=words)
+        levels[level] = dataclasses.replace(levels[level], **{name: damaged})
+        with pytest.raises(
+            FormatError, match=f"powers of tau made here: section {section}.* damaged"
+        ):
+            initial_key(matrices, dataclasses.replace(ptau, levels=tuple(levels)))
+    initial_key(matrices, ptau)
+
+
 def test_no_constraints(curve: Curve) -> None:
     matrices = circuits.chain(curve, 1).matrices()
     nothing = dataclasses.replace(

@@ -29,6 +29,7 @@ from cuzk.groth16 import (
 )
 from cuzk.r1cs import Matrices, SparseMatrix
 from cuzk.setup.insecure import key_digest, with_c
+from cuzk.setup.intact import expect_intact
 from cuzk.setup.powers import (
     lagrange_basis,
     multiples_of_z,
@@ -47,21 +48,28 @@ NAME, LONGEST_NAME = 1, 64
 def setup(matrices: Matrices, ptau: PowersOfTau, *, name: str = "", threads: int = 1) -> ProvingKey:
     """The circuit's key with one contribution from the operating system's randomness.
 
-    CircuitError where circuit and powers do not fit (curve, size, no C). The secret of the contribution is
+    CircuitError where circuit and powers do not fit (curve, size, no C), FormatError where the powers are
+    damaged. The secret of the contribution is
     forgotten; the key is sound if that is so or the powers' ceremony and later contributions are honest.
     """
     return contribute(initial_key(matrices, ptau, threads=threads), name=name, threads=threads)
 
 
 def initial_key(matrices: Matrices, ptau: PowersOfTau, *, threads: int = 1) -> ProvingKey:
-    """The key before any contribution: delta is the generator, so anyone can forge. For contributing to."""
+    """The key before any contribution: delta is the generator, so anyone can forge. For contributing to.
+
+    CircuitError as in :func:`setup`; FormatError where the file's Lagrange points are not those of its powers.
+    """
     _expect_fit(matrices, ptau)
     curve, wires, public, log_n = ptau.curve, matrices.wires, matrices.public, matrices.log_domain
     basis = lagrange_basis(ptau, log_n, threads)
+    z_powers = multiples_of_z(ptau, log_n, threads)
+    h = quotient_basis(ptau, log_n, z_powers, threads)
+    expect_intact(ptau, basis, h, z_powers[:1], log_n, threads)
     a, b = matrices.a.transposed(wires), matrices.b.transposed(wires)
     bases = Points.concatenate([basis.beta_tau_g1, basis.alpha_tau_g1, basis.tau_g1])
     k = product_points(_stacked(matrices, 1 << log_n).transposed(wires), bases, threads)
-    every, z_powers = range(wires), multiples_of_z(ptau, log_n, threads)
+    every = range(wires)
     one_g1, one_g2 = multiple(curve, "g1", 1), multiple(curve, "g2", 1)
     vk = VerifyingKey(
         curve, ptau.alpha_tau_g1[:1], ptau.beta_g2, one_g2, one_g2, ic=k[: public + 1]
@@ -74,7 +82,7 @@ def initial_key(matrices: Matrices, ptau: PowersOfTau, *, threads: int = 1) -> P
         b_g1=Query(product_points(b, basis.tau_g1, threads), every),
         b_g2=Query(product_points(b, basis.tau_g2, threads), every),
         l=Query(k[public + 1 :], range(public + 1, wires)),
-        h=quotient_basis(ptau, log_n, z_powers, threads),
+        h=h,
         recipe=SNARKJS,
         log_domain=log_n,
         generator=curve.generator,
