@@ -57,6 +57,9 @@ void bind_points(nb::module_& m) {
         nb::arg("out"));
   m.def("msm", &msm, nb::arg("curve"), nb::arg("group"), nb::arg("bases"), nb::arg("scalars"),
         nb::arg("index").none(), nb::arg("out"), nb::arg("threads"), nb::arg("width") = 0);
+  m.def(
+      "msm_width", [](const std::string& curve, std::size_t n) { return points_ops(curve_id(curve)).msm_width(n); },
+      nb::arg("curve"), nb::arg("n"));
 }
 
 }  // namespace cuzk

@@ -52,6 +52,7 @@ PointsOps ops() {
                       : &msm_words<typename Types::Fp, typename Types::Fr>;
         run(bases, n, rows, out, threads, width);
       },
+      [](std::size_t n) { return msm_width<typename Types::Fr>(n); },
   };
 }
 
