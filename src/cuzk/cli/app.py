@@ -40,7 +40,12 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool
     ctx.exit()
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit status: 0 done (verify: valid), 1 the proof or the witness is not valid, 2 bad input or "
+    "option, 3 the device or memory is not there, 130 interrupted.",
+)
 @click.option(
     "--version",
     is_flag=True,

@@ -23,7 +23,7 @@ from cuzk.setup import make_powers_of_tau, setup
 output_option = click.option("-o", "--output", type=FILE, required=True, help="The file to write.")
 
 
-@cuzk_group.command("setup")
+@cuzk_group.command("setup", short_help="Make a proving key for a circuit.")
 @click.argument("r1cs", type=FILE)
 @click.argument("ptau", type=FILE)
 @output_option
@@ -93,7 +93,7 @@ def ptau_new_command(
     )
 
 
-@cuzk_group.group("export")
+@cuzk_group.group("export", short_help="Write a vk, a contract or calldata.")
 def export_group() -> None:
     """Write what others read: a verifying key, a Solidity contract, calldata."""
 

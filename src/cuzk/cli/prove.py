@@ -24,24 +24,24 @@ from cuzk.formats.snarkjs_json import proof_json, public_json
 from cuzk.prover.report import Report
 from cuzk.verifier import check
 
-# Where a proof of 2^17 constraints stands when a phase begins (2 cores, 2026-12): what the bar shows.
+# The part of the time that is gone when a phase begins (examples/membership20, 2 cores, 2026-11): the bar.
 PHASES = {
     "load": 0.0,
     "check": 0.02,
     "evaluate": 0.04,
-    "quotient": 0.06,
-    "commit": 0.2,
-    "commit.a": 0.2,
-    "commit.b_g1": 0.32,
-    "commit.b_g2": 0.4,
-    "commit.l": 0.65,
-    "commit.h": 0.78,
-    "assemble": 0.97,
-    "verify": 0.98,
+    "quotient": 0.05,
+    "commit": 0.1,
+    "commit.a": 0.1,
+    "commit.b_g1": 0.2,
+    "commit.b_g2": 0.33,
+    "commit.l": 0.73,
+    "commit.h": 0.83,
+    "assemble": 0.98,
+    "verify": 0.99,
 }
 
 
-@cuzk_group.command("prove")
+@cuzk_group.command("prove", short_help="Prove a witness with a key.")
 @click.argument("key", type=FILE)
 @click.argument("witness", type=FILE)
 @click.option(
@@ -134,7 +134,7 @@ def _report_lines(report: Report) -> list[str]:
     ]
 
 
-@cuzk_group.command("verify")
+@cuzk_group.command("verify", short_help="Check a proof: exit status 0 or 1.")
 @click.argument("key", metavar="VK", type=FILE)
 @click.argument("public", type=FILE)
 @click.argument("proof", type=FILE)

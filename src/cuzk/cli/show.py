@@ -14,7 +14,7 @@ from cuzk.inspect import Inspection, inspect
 from cuzk.prover.devices import thread_count
 
 
-@cuzk_group.command("inspect")
+@cuzk_group.command("inspect", short_help="What a file holds, with warnings.")
 @click.argument("file", type=FILE)
 @click.option("--full", is_flag=True, help="Check every point, constraint and value.")
 @threads_option
@@ -41,7 +41,7 @@ def _inspection_lines(found: Inspection) -> list[str]:
     return lines + [f"  warning: {warning}" for warning in found.warnings]
 
 
-@cuzk_group.command("doctor")
+@cuzk_group.command("doctor", short_help="This build, this machine, a self-test.")
 @json_option
 def doctor_command(as_json: bool) -> None:
     """Version, build, CPU path, memory, GPU, and a self-test with known answers."""

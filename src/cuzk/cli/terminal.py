@@ -59,7 +59,8 @@ def size(count: int) -> str:
 def progress(label: str, *, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
     """A bar on standard error where that is a terminal; else None, and nothing is printed.
 
-    The function takes the name of what is being done and the part done so far, 0 to 1.
+    The function takes the name of what is being done and the part done so far, 0 to 1; until its first
+    call the bar only shows that something is going on.
     """
     if quiet or not sys.stderr.isatty():
         yield None
@@ -69,8 +70,8 @@ def progress(label: str, *, quiet: bool) -> Iterator[Callable[[str, float], None
 
     columns = (TextColumn("{task.description:<12}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label, total=1.0)
-        yield lambda name, done: bar.update(task, description=name, completed=done)
+        task = bar.add_task(label, total=None)
+        yield lambda name, done: bar.update(task, description=name, total=1.0, completed=done)
 
 
 def _silence(stream: IO[str]) -> None:
