@@ -15,8 +15,12 @@ from command import COMMAND, cuzk, environment, error_line
 from files import files
 
 import cuzk.cli.app as app
+from circuits import cubic
 from cuzk import _core
-from cuzk.curves import CURVES, Curve
+from cuzk.curves import BLS12_381, CURVES, Curve
+from cuzk.formats.bellman import write_params, write_vk
+from cuzk.groth16 import BELLMAN
+from cuzk.setup import Secrets, insecure_setup
 
 PHASES = ["evaluate", "quotient", "commit", "assemble", "verify"]
 
@@ -152,6 +156,27 @@ def test_proof_bytes_of_bellman(tmp_path: Path) -> None:
     done = cuzk("prove", bn254.zkey, bn254.wtns, "-o", "proof.bin", cwd=tmp_path)
     assert "BLS12-381" in error_line(done)
     assert names(tmp_path) == []
+
+
+def test_key_of_bellman_with_its_circuit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = files("bls12_381")
+    monkeypatch.chdir(tmp_path)
+    secrets = Secrets(tau=7, alpha=11, beta=13, gamma=17, delta=19)
+    key = insecure_setup(cubic(BLS12_381).matrices(), secrets, BELLMAN)
+    write_params(Path("c.params"), key)
+    write_vk(Path("c.vk"), key)
+    inputs = ["prove", "c.params", str(made.wtns), "-o", "proof.bin"]
+    assert app.run(inputs) == 2
+    assert ".r1cs" in capsys.readouterr().err
+    assert app.run([*inputs, "--circuit", str(made.r1cs)]) == 0
+    capsys.readouterr()
+    for vk in ("c.params", "c.vk"):
+        assert app.run(["verify", vk, "public.json", "proof.bin"]) == 0
+        assert capsys.readouterr().out == "valid\n"
+    assert app.run(["export", "vk", "c.params"]) == 0
+    assert app.run(["verify", "verification_key.json", "public.json", "proof.bin"]) == 0
 
 
 @pytest.mark.parametrize(
