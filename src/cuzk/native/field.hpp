@@ -69,20 +69,14 @@ struct Field {
   constexpr Field operator-() const { return zero() - *this; }
   constexpr Field doubled() const { return *this + *this; }
 
-#ifdef CUZK_ADX
-  CUZK_INLINE static Field product(const Field& a, const Field& b) {
-    Field result;
-    adx_mul<P>(result.w, a.w, b.w);
-    return result;
-  }
-  // Six words are 1.9 KB of code.
-  CUZK_OUT_OF_LINE static Field product_out_of_line(const Field& a, const Field& b) { return product(a, b); }
-#endif
-
+  // Inline: a result returned through memory is copied in 16-byte pieces, which wait for the 8-byte
+  // stores (batched additions: 2 % in G1, 5 % in G2; Zen 4, gcc 12, 2026-11).
   CUZK_INLINE constexpr Field operator*(const Field& o) const {
 #ifdef CUZK_ADX
     if (!__builtin_is_constant_evaluated()) {
-      return N > 4 ? product_out_of_line(*this, o) : product(*this, o);
+      Field product;
+      adx_mul<P>(product.w, w, o.w);
+      return product;
     }
 #endif
     u64 t[N + 1] = {};
