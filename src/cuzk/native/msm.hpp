@@ -93,7 +93,8 @@ struct BucketLines {
   std::size_t size() const { return total; }
   template <class Emit>
   void runs(std::size_t lo, std::size_t hi, Emit emit) const {
-    for (std::size_t line = lo / length; line * length < hi; line++) emit(line, line * length, (line + 1) * length);
+    for (std::size_t line = lo / length; line * length < hi; line++)
+      emit(line, line * length, (line + 1) * length);
   }
   void gather(std::size_t lo, std::size_t hi, Affine<F>* points) const {
     for (std::size_t i = lo; i < hi; i++) {
@@ -156,7 +157,8 @@ inline int window_width(const LiveScalars& live) {
   return best;
 }
 
-// Windows at a time: one a thread, or as many as make 2^20 entries; groups of equal size.
+// Windows at a time: one a thread, or as many as make 2^20 entries or buckets; groups of equal size. n:
+// the larger of both counts of a window.
 inline int group_size(int windows, std::size_t n, int threads) {
   std::size_t most = std::max<std::size_t>(threads, (std::size_t{1} << 20) / n);
   most = std::max<std::size_t>(1, std::min(most, ((std::size_t{1} << 32) - 1) / n));
@@ -168,7 +170,7 @@ template <class F>
 Xyzz<F> pippenger(LiveScalars& live, const Affine<F>* bases, int c, int threads) {
   Windows windows(c, live.max_bits);
   windows.shift(live, threads);
-  int group = group_size(windows.count, live.size(), threads < 1 ? 1 : threads);
+  int group = group_size(windows.count, std::max(live.size(), windows.buckets()), threads < 1 ? 1 : threads);
   Workers<F> workers(threads);
   SortedDigits<F> sorted{bases, {}, {}};
   std::vector<Affine<F>> sums;

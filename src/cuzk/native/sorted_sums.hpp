@@ -79,7 +79,8 @@ void sum_slice(RunAdder<F>& adder, const List& list, std::size_t lo, std::size_t
   list.runs(lo, hi, [&](std::size_t key, std::size_t begin, std::size_t end) {
     begins_before |= begin < lo;
     ends_after |= end > hi;
-    adder.runs.push_back({key, static_cast<u32>(std::max(begin, lo) - lo), static_cast<u32>(std::min(end, hi) - lo)});
+    adder.runs.push_back({key, static_cast<u32>(std::max(begin, lo) - lo),
+                          static_cast<u32>(std::min(end, hi) - lo)});
   });
   list.gather(lo, hi, adder.points.data());
   adder.sum_runs();
