@@ -32,7 +32,7 @@ interop: .venv/installed .venv/test build/interop/node_modules
 	$(BIN)/pytest -m interop
 
 bench: .venv/installed
-	for script in bench/*.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python -m bench
 
 clean:
 	rm -rf .venv build out .mypy_cache .ruff_cache .pytest_cache .hypothesis

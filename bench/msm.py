@@ -1,6 +1,6 @@
 """Multi-scalar multiplication on the CPU: 2^12 .. 2^20 random points and scalars, both curves, G1 and G2.
 
-    python bench/msm.py [--json] [--log-n 12-20] [--curve bls12_381] [--group g1] [--threads 1] [--repeat 3]
+    python -m bench.msm [--json] [--sizes 12-20] [--curve bls12_381] [--group g1] [--threads 1] [--repeat 3]
 
 Every group is first proved right on a small case (scalars times multiples of the generator, against one
 fixed-base multiplication of their sum). The floor is what the batched affine additions alone would cost at
@@ -14,27 +14,17 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import time
-from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
+from bench.timing import least, machine, random_words, sizes
 from cuzk import _core
 from cuzk.curves import CURVES, Curve
 from cuzk.vectors import Points, Words, pack, unpack
 
 Row = dict[str, object]
 ADDITION = {"g1": 6, "g2": 17}  # field products: in Fp2 a product takes three, a square two
-
-
-def random_words(modulus: int, count: int, n: int, seed: int) -> Words:
-    """(n, count) words, below the modulus by the top one: uniform enough for timing."""
-    words = np.random.default_rng(seed).integers(0, 2**64, size=(n, count), dtype=np.uint64)
-    words[:, -1] %= np.uint64(modulus >> (64 * count - 64))
-    return words
 
 
 def multiples(curve: Curve, group: str, scalars: Words, threads: int) -> Words:
@@ -64,51 +54,26 @@ def prove_right(curve: Curve, group: str, threads: int) -> None:
             raise SystemExit(f"{curve.name} {group}: wrong sum of {n} points")
 
 
-class Least(NamedTuple):
-    """Seconds."""
-
-    wall: float
-    cpu: float
-
-
-def least(repeat: int, work: Callable[[], object]) -> Least:
-    """The least of each over the runs."""
-    walls, cpus = [], []
-    for _ in range(repeat):
-        wall, cpu = time.perf_counter(), time.process_time()
-        work()
-        walls.append(time.perf_counter() - wall)
-        cpus.append(time.process_time() - cpu)
-    return Least(min(walls), min(cpus))
-
-
-def cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return "unknown CPU"
-
-
 def product_ns(curve: Curve) -> float:
     """One product in Fp, many independent ones in a row."""
     n = 4096
     words = random_words(curve.p, curve.fp_words, n, seed=2)
     out = np.zeros_like(words)
     work = partial(_core.field_op, curve.name, "fp", "multiply", words, words, out)
-    return least(200, work).wall / n * 1e9
+    return least(work, repeat=200).wall / n * 1e6
 
 
-def measure(curve: Curve, group: str, sizes: list[int], threads: int, repeat: int) -> list[Row]:
+def measure(curve: Curve, group: str, logs: list[int], threads: int, repeat: int) -> list[Row]:
     """One row a size."""
     prove_right(curve, group, threads)
-    n = 1 << max(sizes)
+    n = 1 << max(logs)
     bases = multiples(curve, group, random_words(curve.r, 4, n, seed=3), threads)
     scalars = random_words(curve.r, 4, n, seed=4)
     product = product_ns(curve)
     rows: list[Row] = []
-    for log_n in sizes:
+    for log_n in logs:
         n = 1 << log_n
-        time = least(repeat, partial(msm, curve, group, bases[:n], scalars[:n], threads))
+        time = least(partial(msm, curve, group, bases[:n], scalars[:n], threads), repeat=repeat)
         width = _core.msm_width(curve.name, n)
         additions = n * ((curve.r.bit_length() - 1) // width + 1)
         rows.append(
@@ -118,10 +83,10 @@ def measure(curve: Curve, group: str, sizes: list[int], threads: int, repeat: in
                 "log_n": log_n,
                 "threads": threads,
                 "width": width,
-                "wall_ms": round(time.wall * 1e3, 2),
-                "cpu_ms": round(time.cpu * 1e3, 2),
-                "ns_per_point": round(time.cpu / n * 1e9),
-                "ns_per_addition": round(time.cpu / additions * 1e9),
+                "wall_ms": round(time.wall, 2),
+                "cpu_ms": round(time.cpu, 2),
+                "ns_per_point": round(time.cpu / n * 1e6),
+                "ns_per_addition": round(time.cpu / additions * 1e6),
                 "product_ns": round(product, 1),
                 "floor_ms": round(additions * ADDITION[group] * product / 1e6, 2),
             }
@@ -140,39 +105,39 @@ def peer(log_n: int, repeat: int) -> list[Row]:
     points = [few[i % 256] + few[i // 256 % 256] for i in range(n)]
     rows = unpack(random_words(CURVES["bls12_381"].r, 4, n, seed=4))
     scalars = [arkworks.Scalar.from_le_bytes(s.to_bytes(32, "little")) for s in rows]
-    time = least(repeat, partial(arkworks.G1Point.multiexp_unchecked, points, scalars))
+    time = least(partial(arkworks.G1Point.multiexp_unchecked, points, scalars), repeat=repeat)
     return [
         {
             "curve": "bls12_381 by arkworks",
             "group": "g1",
             "log_n": log_n,
-            "wall_ms": round(time.wall * 1e3, 2),
-            "cpu_ms": round(time.cpu * 1e3, 2),
-            "ns_per_point": round(time.cpu / n * 1e9),
+            "wall_ms": round(time.wall, 2),
+            "cpu_ms": round(time.cpu, 2),
+            "ns_per_point": round(time.cpu / n * 1e6),
         }
     ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="MSM on the CPU; proves itself right, then times")
-    parser.add_argument("--log-n", default="12-20", help="sizes, as 12-20 or 12,16")
+    parser.add_argument(
+        "--sizes", type=sizes, default=sizes("12-20"), help="log2 of n: 12-20 or 12,16"
+    )
     parser.add_argument("--curve", choices=["bn254", "bls12_381"], action="append")
     parser.add_argument("--group", choices=["g1", "g2"], action="append")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    low, _, high = options.log_n.partition("-")
-    sizes = list(range(int(low), int(high) + 1)) if high else [int(k) for k in low.split(",")]
     rows: list[Row] = []
     for name in options.curve or ["bn254", "bls12_381"]:
         for group in options.group or ["g1", "g2"]:
-            rows += measure(CURVES[name], group, sizes, options.threads, options.repeat)
-    rows += peer(min(16, max(sizes)), options.repeat)
+            rows += measure(CURVES[name], group, options.sizes, options.threads, options.repeat)
+    rows += peer(min(16, max(options.sizes)), options.repeat)
     if options.json:
-        print(json.dumps({"cpu": cpu_name(), "path": _core.path(), "rows": rows}))
+        print(json.dumps({"machine": machine(), "rows": rows}))
         return
-    print(cpu_name(), _core.path())
+    print(*machine().values(), sep=", ")
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()))
 

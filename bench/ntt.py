@@ -1,4 +1,4 @@
-"""Times the NTT of the native core: ``python bench/ntt.py --sizes 12-22 --threads 1 --json``.
+"""Times the NTT of the native core: ``python -m bench.ntt --sizes 12-22 --threads 1 --json``.
 
 A small transform is compared with direct evaluation in Python integers before anything is timed. The floor
 is what the products of the butterflies alone would take at the rate of a long loop of products,
@@ -15,17 +15,15 @@ import argparse
 import json
 import os
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import numpy as np
 
+from bench.timing import Timing, least, machine, random_words, sizes
 from cuzk import _core
 from cuzk.curves import CURVES, Curve
 from cuzk.vectors import Scalars, Words
-
-Timing = tuple[float, float]  # elapsed, processor (ms)
 
 
 @dataclass(frozen=True)
@@ -47,29 +45,10 @@ def element(curve: Curve, value: int) -> Words:
     return Scalars.from_ints(curve, [value], montgomery=True).words
 
 
-def random_vector(n: int) -> Words:
-    words = np.random.default_rng(n).integers(0, 2**64, (n, 4), np.uint64)
-    words[:, 3] >>= 3  # below either prime
-    return words
-
-
-def best(work: Callable[[], object], seconds: float) -> Timing:
-    """Repeats for about ``seconds``, at least three times."""
-    elapsed = processor = float("inf")
-    end, runs = time.perf_counter() + seconds, 0
-    while runs < 3 or time.perf_counter() < end:
-        wall, cpu = time.perf_counter(), time.process_time()
-        work()
-        elapsed = min(elapsed, time.perf_counter() - wall)
-        processor = min(processor, time.process_time() - cpu)
-        runs += 1
-    return round(elapsed * 1e3, 4), round(processor * 1e3, 4)
-
-
 def prove_right(curve: Curve, threads: int) -> None:
     """y_j = sum_i x_i (g w^j)^i for 64 points, and back."""
     n, g, r, root = 64, 7, curve.r, curve.root_of_unity(6)
-    words = random_vector(n)
+    words = random_words(r, 4, n, seed=n)
     x = Scalars(curve, words, montgomery=True).ints()
     out = words.copy()
     arguments = element(curve, root), element(curve, g)
@@ -86,23 +65,23 @@ def prove_right(curve: Curve, threads: int) -> None:
 def product_rate(curve: Curve, seconds: float) -> float:
     """Milliseconds of one product, in a loop over the second-level cache."""
     n, one = 4096, element(curve, 1)
-    a, b, out = random_vector(n), random_vector(n)[::-1].copy(), np.empty((n, 4), np.uint64)
-    return best(lambda: _core.pointwise(curve.name, a, b, None, one, out, 1), seconds)[1] / n
+    a, b = (random_words(curve.r, 4, n, seed) for seed in (1, 2))
+    out = np.empty_like(a)
+    work = partial(_core.pointwise, curve.name, a, b, None, one, out, 1)
+    return least(work, seconds=seconds).cpu / n
 
 
 def measure(curve: Curve, log_n: int, threads: int, seconds: float) -> Row:
     n = 1 << log_n
-    words, table = random_vector(n), np.empty((n // 2, 4), np.uint64)
+    words, table = random_words(curve.r, 4, n, seed=n), np.empty((n // 2, 4), np.uint64)
     root = element(curve, curve.root_of_unity(log_n))
     shifts = {1: element(curve, 1), 7: element(curve, 7)}
 
     def transform(shift: int, inverse: bool) -> Timing:
-        return best(
-            lambda: _core.ntt(curve.name, words, root, shifts[shift], inverse, threads, table),
-            seconds,
-        )
+        arguments = words, root, shifts[shift], inverse, threads, table
+        return least(partial(_core.ntt, curve.name, *arguments), seconds=seconds)
 
-    making = best(lambda: _core.twiddles(curve.name, root, table, threads), seconds)
+    making = least(partial(_core.twiddles, curve.name, root, table, threads), seconds=seconds)
     products = n * log_n // 2 - (n - 1)
     return Row(
         curve.name,
@@ -114,7 +93,7 @@ def measure(curve: Curve, log_n: int, threads: int, seconds: float) -> Row:
         coset_forward=transform(7, False),
         coset_inverse=transform(7, True),
         twiddles=making,
-        bit_reverse=best(lambda: _core.bit_reverse(words, threads), seconds),
+        bit_reverse=least(partial(_core.bit_reverse, words, threads), seconds=seconds),
         floor=round(products * product_rate(curve, seconds / 4), 4),
     )
 
@@ -132,13 +111,6 @@ def show(row: Row) -> str:
     return f"{row.curve:10} {row.log_n:3} {cells} {row.floor:9.2f}"
 
 
-def sizes(text: str) -> range:
-    low, _, high = text.partition("-")
-    if int(low) < 1:
-        raise argparse.ArgumentTypeError("expected sizes from 1")
-    return range(int(low), int(high or low) + 1)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="NTT of the native core")
     parser.add_argument("--curves", nargs="+", default=["bn254", "bls12_381"])
@@ -154,7 +126,9 @@ def main() -> None:
     rows = []
     if not options.json:
         names = ("forward", "inverse", "coset fwd", "coset inv", "twiddles", "bit rev")
-        print(f"{options.threads} threads, {options.path}; ms elapsed and of the processor")
+        print(
+            f"{machine()['cpu']}, {options.threads} threads, {options.path}; ms elapsed and of the processor"
+        )
         print(f"{'curve':10} {'log':>3} " + " ".join(f"{n:>19}" for n in names) + f" {'floor':>9}")
     for name in options.curves:
         prove_right(CURVES[name], options.threads)
@@ -163,7 +137,7 @@ def main() -> None:
             if not options.json:
                 print(show(rows[-1]), flush=True)
     if options.json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+        print(json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}))
 
 
 if __name__ == "__main__":
