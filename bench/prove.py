@@ -13,6 +13,8 @@ of cuzk (bench.phases, which proves itself right first) gives the times inside: 
 from __future__ import annotations
 
 import argparse
+import compileall
+import importlib.util
 import json
 import os
 import subprocess
@@ -140,6 +142,13 @@ def show(row: dict[str, Any]) -> None:
     print(f"    inside, wall (cpu) ms: {', '.join(cells)}", flush=True)
 
 
+def compile_package() -> None:
+    """As pip does: else a checkout with PYTHONDONTWRITEBYTECODE would compile itself at every start."""
+    found = importlib.util.find_spec("cuzk")
+    for folder in (found and found.submodule_search_locations) or []:
+        compileall.compile_dir(folder, quiet=1)
+
+
 def self_made(folder: Path, sizes: str, curve: str, kinds: str) -> list[Case]:
     """In a process of its own, so that this one stays small."""
     command = [sys.executable, "-m", "bench.circuits", str(folder)]
@@ -174,6 +183,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.peers:
         options.peers = options.peers.resolve()
+    compile_package()
     with tempfile.TemporaryDirectory() as folder:
         for case in cases_of(options, Path(folder)):
             for threads in map(int, options.threads.split(",")):

@@ -13,16 +13,40 @@ import json
 import signal
 import sys
 import traceback
+from importlib import import_module
 from types import FrameType
 
 import click
 
 from cuzk import _core
-from cuzk.cli.environment import Environment, apply_environment, debugging
+from cuzk.cli.environment import Environment, apply_environment, debugging, quiet_blas
 from cuzk.cli.terminal import one_line, say
 from cuzk.errors import CuzkError
 
 INTERRUPTED = 130
+MODULES = {
+    "doctor": "show",
+    "export": "keys",
+    "inspect": "show",
+    "prove": "prove",
+    "ptau": "keys",
+    "setup": "keys",
+    "verify": "prove",
+}
+
+
+class Commands(click.Group):
+    """Imports a command's module, which adds it to the group, when it is asked for."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Those of MODULES."""
+        return sorted(MODULES)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """None where there is no such command."""
+        if name in MODULES:
+            import_module(f"cuzk.cli.{MODULES[name]}")
+        return super().get_command(ctx, name)
 
 
 def version_line() -> str:
@@ -41,6 +65,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool
 
 
 @click.group(
+    cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 done (verify: valid), 1 the proof or the witness is not valid, 2 bad input or "
@@ -72,6 +97,7 @@ def environment() -> Environment:
 def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit; the console script's entry point."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    quiet_blas()
     signal.signal(signal.SIGTERM, _interrupt)
     status = run(arguments)
     try:

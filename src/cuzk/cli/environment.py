@@ -1,4 +1,4 @@
-"""The environment variables of cuzk; nothing else in the package reads one.
+"""The environment variables of cuzk; nothing else in the package reads or sets one.
 
 CUZK_DEBUG     1: tracebacks instead of one-line errors
 CUZK_CPU_PATH  portable | adx: the arithmetic to use instead of the best this CPU has
@@ -26,6 +26,11 @@ class Environment:
 def debugging() -> bool:
     """Whether errors show their traceback."""
     return os.environ.get("CUZK_DEBUG", "") not in ("", "0")
+
+
+def quiet_blas() -> None:
+    """numpy's linear algebra, not used here, would start a thread per CPU that spins: 25 ms of each at start."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def apply_environment() -> Environment:
