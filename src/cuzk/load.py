@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import CircuitError, FormatError, InsecureKeyError
-from cuzk.formats.bellman import read_params, read_params_layout, read_proof_bytes, read_vk
+from cuzk.formats.bellman import (
+    read_layout,
+    read_params,
+    read_params_layout,
+    read_proof_bytes,
+    read_vk,
+)
 from cuzk.formats.iden3.r1cs import read_r1cs
 from cuzk.formats.iden3.wtns import read_wtns
 from cuzk.formats.iden3.zkey import read_zkey, read_zkey_header
@@ -78,12 +86,8 @@ def load_key(
 
 
 def _load_params(source: Source, circuit: Matrices | Readable | None, threads: int) -> ProvingKey:
-    try:
+    with _without_mark("bellman's .params"):
         read_params_layout(source)
-    except FormatError as error:
-        raise FormatError(
-            f'{error} (it does not begin with "zkey" and so was taken for bellman\'s .params)'
-        ) from None
     if circuit is None:
         raise CircuitError(
             f"{source.name}: a .params file holds no circuit: expected the .r1cs beside it, found none"
@@ -91,6 +95,17 @@ def _load_params(source: Source, circuit: Matrices | Readable | None, threads: i
     if not isinstance(circuit, Matrices):
         circuit = load_circuit(circuit)
     return read_params(source, circuit, threads=threads)
+
+
+@contextmanager
+def _without_mark(taken_for: str) -> Iterator[None]:
+    """Errors of a file that names no type say what it was taken for."""
+    try:
+        yield
+    except FormatError as error:
+        raise FormatError(
+            f"{error} (the file names no type and so was taken for {taken_for})"
+        ) from None
 
 
 def refuse_insecure(vk: VerifyingKey, name: str) -> None:
@@ -134,6 +149,8 @@ def load_verifying_key(
     elif kind:
         raise _unexpected(source, "a verification_key.json, .zkey, .vk or .params file", kind)
     else:
+        with _without_mark("bellman's .vk or .params"):
+            read_layout(source)
         vk = read_vk(source, threads=threads)
     if not insecure_key:
         refuse_insecure(vk, source.name)
@@ -145,14 +162,17 @@ def load_proof(what: Readable, curve: Curve | str | None = None) -> Proof:
 
     ``curve`` is the verifying key's: taken where the file names none, and it must agree where one does.
     """
-    source = Source.open(what, "a proof.json or a proof of 192 bytes")
+    expected = "a proof.json or a proof of 192 bytes"
+    source = Source.open(what, expected)
     curve = curve_named(curve) if isinstance(curve, str) else curve
     kind = kind_of(source)
     if kind == "object":
         return read_proof(source, curve)
     if kind:
-        raise _unexpected(source, "a proof.json or a proof of 192 bytes", kind)
-    return read_proof_bytes(source.data[: PROOF_BYTES + 1].tobytes(), source.name)
+        raise _unexpected(source, expected, kind)
+    if source.size != PROOF_BYTES:
+        raise FormatError(f"{source.name}: expected {expected}, found {source.size} bytes, no JSON")
+    return read_proof_bytes(source.data.tobytes(), source.name)
 
 
 def load_public(what: Readable, curve: Curve | str) -> list[int]:

@@ -1,6 +1,8 @@
 import json
 import os
+import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 from command import COMMAND, cuzk, environment, error_line
@@ -98,11 +100,12 @@ def test_traceback_only_on_request(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_reader_that_goes_away_is_no_error() -> None:
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["doctor", "--json"]])
+def test_reader_that_goes_away_is_no_error(arguments: list[str]) -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [*COMMAND, "--version"],
+        [*COMMAND, *arguments],
         env=environment(),
         stdout=write,
         stderr=subprocess.PIPE,
@@ -111,3 +114,33 @@ def test_reader_that_goes_away_is_no_error() -> None:
     os.close(write)
     assert done.returncode == 0
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [("--version >&-", 0), ("nonsense --json >&-", 2), ("nonsense 2>&-", 2), ("--help >&-", 0)],
+)
+def test_streams_that_were_never_open(line: str, status: int) -> None:
+    shell = f"{shlex.join(COMMAND)} {line}"
+    done = subprocess.run(
+        ["sh", "-c", shell], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == status
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == (1 if ">&-" in line and status and "2>" not in line else 0)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_standard_output_on_a_full_disk(more: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "doctor", *more],
+            env=environment(),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "cuzk: standard output: cannot be written: No space left on device\n"

@@ -1,60 +1,14 @@
 import os
-import stat
 from pathlib import Path
 
 import pytest
 
-from cuzk.cli.outputs import check_outputs, replacing
+from cuzk.cli.outputs import check_outputs
 from cuzk.errors import FormatError
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
-    target = tmp_path / "proof.json"
-    target.write_text("old")
-    with replacing(target) as temporary:
-        temporary.write_text("new")
-        assert target.read_text() == "old"
-    assert target.read_text() == "new"
-    assert names(tmp_path) == ["proof.json"]
-
-
-@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_nothing_is_left_after_a_failure(tmp_path: Path, error: type[BaseException]) -> None:
-    target = tmp_path / "proof.json"
-    target.write_text("old")
-
-    def write() -> None:
-        with replacing(target) as temporary:
-            temporary.write_text("half")
-            raise error
-
-    with pytest.raises(error):
-        write()
-    assert target.read_text() == "old"
-    assert names(tmp_path) == ["proof.json"]
-
-
-def test_mode_and_symbolic_link_are_kept(tmp_path: Path) -> None:
-    target = tmp_path / "real.json"
-    target.write_text("old")
-    target.chmod(0o640)
-    link = tmp_path / "link.json"
-    link.symlink_to("real.json")
-    with replacing(link) as temporary:
-        temporary.write_text("new")
-    assert link.is_symlink()
-    assert target.read_text() == "new"
-    assert stat.S_IMODE(target.stat().st_mode) == 0o640
-
-
-def test_a_device_is_written_not_replaced() -> None:
-    with replacing(Path("/dev/null")) as temporary:
-        temporary.write_text("gone")
-    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
 def test_refused_before_the_work(tmp_path: Path) -> None:

@@ -252,6 +252,8 @@ def test_r1cs_and_ptau_of_two_curves(refused: Callable[..., str]) -> None:
         (["-o", "none/proof.json"], 2, "none"),
         (["-o", "public.json"], 2, "same file"),
         (["-o", "."], 2, "directory"),
+        (["-o", "/dev/full"], 2, "/dev/full: cannot be written: No space left"),
+        (["-o", "proof.bin"], 2, "--format json"),
     ],
 )
 def test_options(options: list[str], status: int, words: str, refused: Callable[..., str]) -> None:

@@ -46,9 +46,9 @@ def test_f1_sections_in_any_order() -> None:
 
 def test_f19_magic_and_version() -> None:
     good = files.assemble("r1cs", SECTIONS)
-    refused(b"zkey" + good[4:], 'expected a .r1cs file, which begins with "r1cs", found "zkey"')
-    refused(b"\0\xff\n " + good[4:], 'expected a .r1cs file, which begins with "r1cs", found the bytes 00 ff 0a 20')  # fmt: skip
-    refused(b"r1c", 'expected a .r1cs file, which begins with "r1cs", found "r1c"')
+    refused(b"zkey" + good[4:], 'expected an .r1cs file, which begins with "r1cs", found "zkey"')
+    refused(b"\0\xff\n " + good[4:], 'expected an .r1cs file, which begins with "r1cs", found the bytes 00 ff 0a 20')  # fmt: skip
+    refused(b"r1c", 'expected an .r1cs file, which begins with "r1cs", found "r1c"')
     refused(good[:11], "expected a header of 12 bytes, found 11 bytes")
     refused(files.assemble("r1cs", SECTIONS, 3), "expected version 1 or 2 of .r1cs, found 3")
 

@@ -273,12 +273,12 @@ def test_not_an_object_or_not_an_array() -> None:
 @pytest.mark.parametrize(
     ("data", "complaint"),
     [
-        (b"[1", "expected JSON, found at line 1 column 3"),
-        (b"[1]\0", "expected JSON, found at line 1 column 4"),
-        (b"[1]\n[2]", "expected JSON, found at line 2 column 1"),
+        (b"[1", "expected JSON, found a fault in line 1, column 3"),
+        (b"[1]\0", "expected JSON, found a fault in line 1, column 4"),
+        (b"[1]\n[2]", "expected JSON, found a fault in line 2, column 1"),
         (b"[1,]", "expected JSON"),
-        (b"\xff\xfe[\x001\x00]\x00", "expected JSON in UTF-8, found byte 0 is not"),
-        (b'["1", "\xc3"]', "expected JSON in UTF-8, found byte 7 is not"),
+        (b"\xff\xfe[\x001\x00]\x00", "expected JSON in UTF-8, found the byte 0xff at offset 0"),
+        (b'["1", "\xc3"]', "expected JSON in UTF-8, found the byte 0xc3 at offset 7"),
         (b"   ", "expected JSON"),
         (b'[{"a": 1, "b": 2, "a": 3}]', "expected each key once, found 'a' twice"),
         (b"[" * 100_000, "expected JSON of at most 32 levels, found 100000"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cuzk.errors import CuzkError, FormatError
-from cuzk.formats.source import Source, printable, write_atomically
+from cuzk.formats.source import Source, printable, write_atomically, write_together
 
 CONTENT = bytes(range(200)) * 3
 
@@ -210,6 +210,25 @@ def test_e2_a_failure_half_way_leaves_the_old_file(tmp_path: Path) -> None:
             write_atomically(tmp_path / name, chunks())
         assert folder(tmp_path) == ["old"]
         assert (tmp_path / "old").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("fault", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_e2_two_files_appear_together_or_not_at_all(
+    tmp_path: Path, fault: BaseException | type[BaseException]
+) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield b"new"
+        assert (tmp_path / "a").read_bytes() == b"old"
+        raise fault
+
+    (tmp_path / "a").write_bytes(b"old")
+    with pytest.raises((KeyboardInterrupt, CuzkError)):
+        write_together({tmp_path / "a": [b"new"], tmp_path / "b": chunks()})
+    assert folder(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"old"
+    write_together({tmp_path / "a": [b"1"], tmp_path / "b": [b"2"]})
+    assert folder(tmp_path) == ["a", "b"]
+    assert (tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes() == b"12"
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import json
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from importlib import import_module
 from types import FrameType
 
@@ -20,7 +21,7 @@ import click
 
 from cuzk import _core
 from cuzk.cli.environment import Environment, apply_environment, debugging, quiet_blas
-from cuzk.cli.terminal import one_line, say
+from cuzk.cli.terminal import one_line, say, silence
 from cuzk.errors import CuzkError
 
 INTERRUPTED = 130
@@ -98,13 +99,10 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit; the console script's entry point."""
     arguments = sys.argv[1:] if arguments is None else arguments
     quiet_blas()
-    signal.signal(signal.SIGTERM, _interrupt)
-    status = run(arguments)
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        status = status or 0
-    sys.exit(status)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(ending) != signal.SIG_IGN:  # as under nohup
+            signal.signal(ending, _interrupt)
+    sys.exit(run(arguments))
 
 
 def run(arguments: list[str]) -> int:
@@ -116,6 +114,9 @@ def run(arguments: list[str]) -> int:
         return 0
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
+    except BrokenPipeError:  # the reader of a help text has gone away
+        silence(sys.stdout)
+        return 0
     except (KeyboardInterrupt, click.Abort):
         return _fail(INTERRUPTED, "interrupted", "interrupted; nothing was written", as_json)
     except Exception as error:
@@ -130,7 +131,7 @@ def _explain(error: Exception) -> tuple[int, str, str]:
         return error.exit_status, error.code, str(error)
     if isinstance(error, click.UsageError):
         command = error.ctx.command_path if error.ctx else "cuzk"
-        return 2, "usage", f"{error.format_message()} See {command} --help."
+        return 2, "usage", f"{error.format_message().rstrip('.')}. See {command} --help."
     if isinstance(error, click.ClickException):
         return 2, "usage", error.format_message()
     if isinstance(error, OSError):
@@ -146,10 +147,11 @@ def _fail(status: int, code: str, message: str, as_json: bool) -> int:
     message = one_line(message)
     say(f"cuzk: {message}", error=True)
     if as_json:
-        say(json.dumps({"error": {"code": code, "message": message}}))
+        with suppress(CuzkError):  # standard output itself may be what failed
+            say(json.dumps({"error": {"code": code, "message": message}}))
     return status
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """SIGTERM ends a command as Ctrl-C does: half-written files are removed."""
+    """SIGTERM and SIGHUP end a command as Ctrl-C does: half-written files are removed."""
     raise KeyboardInterrupt

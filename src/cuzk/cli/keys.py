@@ -9,14 +9,14 @@ import click
 import cuzk
 from cuzk.cli.app import cuzk_group
 from cuzk.cli.options import FILE, insecure_option, json_option, threads_option
-from cuzk.cli.outputs import check_outputs, replacing
+from cuzk.cli.outputs import check_outputs
 from cuzk.cli.terminal import answer, progress, size
 from cuzk.curves import BN254, curve_named
 from cuzk.formats.iden3.ptau import read_ptau, write_ptau
-from cuzk.formats.iden3.r1cs import read_r1cs
 from cuzk.formats.iden3.zkey_writer import write_zkey
 from cuzk.formats.snarkjs_json import verification_key_json
 from cuzk.formats.solidity import export_calldata, export_solidity
+from cuzk.formats.source import write_atomically
 from cuzk.prover.devices import thread_count
 from cuzk.setup import make_powers_of_tau, setup
 
@@ -37,10 +37,9 @@ def setup_command(r1cs: Path, ptau: Path, output: Path, threads: int | None, as_
     """
     check_outputs({"-o": output}, {"R1CS": r1cs, "PTAU": ptau})
     with progress("setup", quiet=as_json):
-        matrices = read_r1cs(r1cs)
+        matrices = cuzk.load_circuit(r1cs)
         key = setup(matrices, read_ptau(ptau), threads=thread_count(threads))
-    with replacing(output) as temporary:
-        write_zkey(temporary, key)
+    write_zkey(output, key)
     facts = {
         "key": str(output),
         "curve": key.curve.name,
@@ -61,7 +60,7 @@ def ptau_group() -> None:
     """Powers of tau (phase 1)."""
 
 
-@ptau_group.command("new")
+@ptau_group.command("new", short_help="Powers made here, for tests and demos.")
 @click.argument("curve")
 @click.argument("power", type=click.IntRange(1, 28))
 @output_option
@@ -80,8 +79,7 @@ def ptau_new_command(
         powers = make_powers_of_tau(
             curve_named(curve, "CURVE"), power, threads=thread_count(threads)
         )
-    with replacing(output) as temporary:
-        write_ptau(temporary, powers)
+    write_ptau(output, powers)
     count = output.stat().st_size
     answer(
         {"ptau": str(output), "curve": powers.curve.name, "power": power, "bytes": count},
@@ -98,7 +96,7 @@ def export_group() -> None:
     """Write what others read: a verifying key, a Solidity contract, calldata."""
 
 
-@export_group.command("vk")
+@export_group.command("vk", short_help="verification_key.json, as snarkjs writes it.")
 @click.argument("key", type=FILE)
 @click.option("-o", "--output", type=FILE, default="verification_key.json", show_default=True)
 @insecure_option
@@ -113,7 +111,7 @@ def export_vk_command(key: Path, output: Path, insecure_key: bool, as_json: bool
     )
 
 
-@export_group.command("solidity")
+@export_group.command("solidity", short_help="A contract that verifies proofs (BN254).")
 @click.argument("key", type=FILE)
 @click.option("-o", "--output", type=FILE, default="verifier.sol", show_default=True)
 @insecure_option
@@ -129,8 +127,7 @@ def export_solidity_command(key: Path, output: Path, insecure_key: bool, as_json
 
 
 def _write(output: Path, content: bytes, as_json: bool) -> None:
-    with replacing(output) as temporary:
-        temporary.write_bytes(content)
+    write_atomically(output, [content])
     answer(
         {"file": str(output), "bytes": len(content)},
         [f"{output}: {size(len(content))}"],
@@ -138,7 +135,7 @@ def _write(output: Path, content: bytes, as_json: bool) -> None:
     )
 
 
-@export_group.command("calldata")
+@export_group.command("calldata", short_help="The arguments of the contract's verifyProof.")
 @click.argument("public", type=FILE)
 @click.argument("proof", type=FILE)
 @click.option("-o", "--output", type=FILE, help="Standard output if not given.")

@@ -1,12 +1,11 @@
-"""Result files appear whole or not at all: checked before the work, written beside, renamed into place."""
+"""Whether the result files can be written, asked before the work.
+
+The writers let a file appear whole or not at all (:mod:`cuzk.formats.source`).
+"""
 
 from __future__ import annotations
 
 import os
-import secrets
-import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from cuzk.errors import FormatError
@@ -40,30 +39,3 @@ def _same_file(path: Path, other: Path) -> bool:
     return path.resolve() == other.resolve() or (
         path.exists() and other.exists() and path.samefile(other)
     )
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path to write instead of ``path``; on success it takes that name, on any exception it vanishes.
-
-    What is there and no regular file (a device, a pipe) is written directly.
-    """
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and not stat.S_ISREG(mode):
-        yield path
-        return
-    target = path.resolve()  # a symbolic link stays one
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        if mode is not None:
-            temporary.chmod(stat.S_IMODE(mode))
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise

@@ -16,11 +16,13 @@ from cuzk.cli.options import (
     memory_option,
     threads_option,
 )
-from cuzk.cli.outputs import check_outputs, replacing
+from cuzk.cli.outputs import check_outputs
 from cuzk.cli.terminal import answer, one_line, progress, say, size, table
-from cuzk.errors import DeviceUnavailable
+from cuzk.curves import BLS12_381
+from cuzk.errors import CuzkError, DeviceUnavailable
 from cuzk.formats.bellman import write_proof_bytes
 from cuzk.formats.snarkjs_json import proof_json, public_json
+from cuzk.formats.source import write_together
 from cuzk.prover.report import Report
 from cuzk.verifier import check
 
@@ -86,6 +88,7 @@ def prove_command(
     """
     inputs = {"KEY": key, "WITNESS": witness} | ({"--circuit": circuit} if circuit else {})
     check_outputs({"-o": output, "--public": public}, inputs)
+    binary = form == "bin" or (form is None and output.suffix == ".bin")
     if environment().no_gpu and device.startswith("cuda"):
         raise DeviceUnavailable(
             f"--device: CUZK_NO_GPU forbids {device}; unset it or use --device cpu"
@@ -101,12 +104,14 @@ def prove_command(
             on_phase=None if bar is None else lambda name: bar(name, PHASES.get(name, 0.0)),
         )
         with prover:
+            if binary and prover.key.curve is not BLS12_381:
+                raise CuzkError(
+                    f"-o {output}: expected a key on BLS12-381 for a proof of 192 bytes, found one on "
+                    f"{prover.key.curve.title}; take --format json"
+                )
             result = prover.prove(witness)
-    binary = form == "bin" or (form is None and output.suffix == ".bin")
-    with replacing(output) as proof_file, replacing(public) as public_file:
-        encode = write_proof_bytes if binary else proof_json
-        proof_file.write_bytes(encode(result.proof))
-        public_file.write_bytes(public_json(result.public))
+    encode = write_proof_bytes if binary else proof_json
+    write_together({output: [encode(result.proof)], public: [public_json(result.public)]})
     if as_json:
         answer(
             {"proof": str(output), "public": str(public), "report": result.report.as_dict()},

@@ -9,15 +9,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
 
+from cuzk.errors import CuzkError
+
 
 def say(text: str, *, error: bool = False) -> None:
-    """One line; a reader that has gone away is no error."""
-    stream = sys.stderr if error else sys.stdout
+    """One line; a reader that has gone away is no error, nor is a stream that was never open."""
+    stream: IO[str] | None = sys.stderr if error else sys.stdout
+    if stream is None:  # closed by the shell: >&-
+        return
     try:
         stream.write(text + "\n")
         stream.flush()
     except BrokenPipeError:
-        _silence(stream)
+        silence(stream)
+    except OSError as refused:
+        silence(stream)  # what it still holds would fail again when the interpreter ends
+        if not error:
+            raise CuzkError(
+                f"standard output: cannot be written: {refused.strerror or refused}"
+            ) from None
 
 
 def answer(value: object, lines: Iterable[str], *, as_json: bool) -> None:
@@ -62,7 +72,7 @@ def progress(label: str, *, quiet: bool) -> Iterator[Callable[[str, float], None
     The function takes the name of what is being done and the part done so far, 0 to 1; until its first
     call the bar only shows that something is going on.
     """
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console  # here: half of the start-up time of a command without a bar
@@ -74,8 +84,8 @@ def progress(label: str, *, quiet: bool) -> Iterator[Callable[[str, float], None
         yield lambda name, done: bar.update(task, description=name, total=1.0, completed=done)
 
 
-def _silence(stream: IO[str]) -> None:
-    """Point a closed stream at nothing, so that the interpreter's last flush is quiet too."""
+def silence(stream: IO[str]) -> None:
+    """Point a stream that takes no more at nothing, so that the interpreter's last flush is quiet too."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)

@@ -164,7 +164,7 @@ def _parse(source: Source, limit: int) -> Any:
         text = data.tobytes().decode("utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(
-            f"{name}: expected JSON in UTF-8, found byte {error.start} is not"
+            f"{name}: expected JSON in UTF-8, found the byte 0x{data[error.start]:02x} at offset {error.start}"
         ) from None
     brackets = text.count("[") + text.count("{")
     if brackets > MAX_DEPTH and (depth := _depth(text)) > MAX_DEPTH:
@@ -190,7 +190,7 @@ def _parse(source: Source, limit: int) -> Any:
         )
     except json.JSONDecodeError as error:
         raise FormatError(
-            f"{name}: expected JSON, found at line {error.lineno} column {error.colno}: {error.msg}"
+            f"{name}: expected JSON, found a fault in line {error.lineno}, column {error.colno}: {error.msg}"
         ) from None
 
 

@@ -12,7 +12,8 @@ import mmap
 import os
 import secrets
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TypeAlias, cast
@@ -179,41 +180,62 @@ def write_atomically(path: str | os.PathLike[str], chunks: Iterable[Chunk]) -> N
     file's follows the umask; what is no regular file (/dev/null, a pipe) is written in place. Raises
     CuzkError where the operating system refuses.
     """
-    shown = printable(os.fsdecode(os.fspath(path)))
+    write_together({path: chunks})
+
+
+def write_together(files: Mapping[str | os.PathLike[str], Iterable[Chunk]]) -> None:
+    """Several files as by :func:`write_atomically`; none takes its place before all are complete."""
+    with ExitStack() as cleanup:
+        complete = []
+        for path, chunks in files.items():
+            with _refusals(path):
+                mode = _mode(path)
+                if mode is not None and not stat.S_ISREG(mode):
+                    _fill(os.open(path, os.O_WRONLY | os.O_CLOEXEC), chunks)
+                    continue
+                target = Path(os.path.realpath(path))
+                temporary = target.parent / f".cuzk-{secrets.token_hex(8)}.tmp"
+                cleanup.callback(temporary.unlink, missing_ok=True)
+                _fill_new(temporary, mode, chunks)
+                complete.append((path, temporary, target))
+        for path, temporary, target in complete:
+            with _refusals(path):
+                temporary.replace(target)
+
+
+@contextmanager
+def _refusals(path: str | os.PathLike[str]) -> Iterator[None]:
+    """What the operating system refuses, as CuzkError with the name that the caller gave."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        shown = printable(os.fsdecode(os.fspath(path)))
+        raise CuzkError(f"{shown}: cannot be written: {_reason(error)}") from None
+
+
+def _mode(path: str | os.PathLike[str]) -> int | None:
+    """Type and permissions of what is there now."""
     try:
         mode = Path(path).stat().st_mode
     except FileNotFoundError:
-        mode = None
-    except (OSError, ValueError) as error:
-        raise CuzkError(f"{shown}: cannot be written: {_reason(error)}") from None
-    if mode is not None and stat.S_ISDIR(mode):
-        raise CuzkError(
-            f"{shown}: cannot be written: expected the name of a file, found a directory"
-        )
-    try:
-        if mode is None or stat.S_ISREG(mode):
-            _replace(Path(os.path.realpath(path)), mode, chunks)
-        else:
-            _fill(os.open(path, os.O_WRONLY | os.O_CLOEXEC), chunks)
-    except OSError as error:
-        raise CuzkError(f"{shown}: cannot be written: {error.strerror or error}") from None
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(0, "expected the name of a file, found a directory")
+    return mode
 
 
-def _replace(target: Path, mode: int | None, chunks: Iterable[Chunk]) -> None:
-    temporary = target.parent / f".cuzk-{secrets.token_hex(8)}.tmp"
+def _fill_new(temporary: Path, mode: int | None, chunks: Iterable[Chunk]) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     descriptor = os.open(temporary, flags, 0o666)  # the umask applies
-    try:
-        _fill(descriptor, chunks)
-        if mode is not None:
-            temporary.chmod(stat.S_IMODE(mode))
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    _fill(descriptor, chunks, sync=True)
+    if mode is not None:
+        temporary.chmod(stat.S_IMODE(mode))
 
 
-def _fill(descriptor: int, chunks: Iterable[Chunk]) -> None:
+def _fill(descriptor: int, chunks: Iterable[Chunk], *, sync: bool = False) -> None:
     with os.fdopen(descriptor, "wb") as file:
         for chunk in chunks:
             file.write(chunk)
+        if sync:  # or a power failure after the rename may leave an empty file
+            file.flush()
+            os.fsync(descriptor)

@@ -105,8 +105,9 @@ def read_frame(
     """Check type, version and the whole section table of a file of this ``kind`` ("r1cs", "zkey", ...)."""
     head = source.data[:12].tobytes()
     if head[:4] != kind.encode():
+        article = "an" if kind == "r1cs" else "a"
         raise FormatError(
-            f'{source.name}: expected a .{kind} file, which begins with "{kind}", found {_shown(head[:4])}'
+            f'{source.name}: expected {article} .{kind} file, which begins with "{kind}", found {_shown(head[:4])}'
         )
     if len(head) < 12:
         raise FormatError(f"{source.name}: expected a header of 12 bytes, found {len(head)} bytes")

@@ -79,7 +79,7 @@ def read_r1cs(what: Readable) -> Matrices:
 
 
 def _frame(what: Readable) -> Frame:
-    return read_frame(Source.open(what, "a .r1cs file"), "r1cs", (VERSION,), NAMES)
+    return read_frame(Source.open(what, "an .r1cs file"), "r1cs", (VERSION,), NAMES)
 
 
 def _header(frame: Frame) -> R1csHeader:
