@@ -122,6 +122,5 @@ def key_from(matrices: Matrices, toxic: Toxic = TOXIC, recipe: str = SNARKJS) ->
         matrices=matrices,
         ceremony=None,
         source=f"{curve.name} test key",
-        digest="",
         file_bytes=0,
     )

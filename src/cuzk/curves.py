@@ -77,6 +77,12 @@ class Curve:
             )
         return pow(generator or self.generator, (self.r - 1) >> log_n, self.r)
 
+    def coset_shift(self, log_n: int, generator: int | None = None) -> int:
+        """Where the odd coset of 2^log_n lies: a 2n-th root, or generator^2 (as snarkjs) at n = 2^S."""
+        if log_n < self.two_adicity:
+            return self.root_of_unity(log_n + 1, generator)
+        return pow(generator or self.generator, 2, self.r)
+
 
 BN254 = Curve(
     name="bn254",

@@ -10,7 +10,10 @@ Points are written additively; tau, alpha, beta, gamma, delta are the secrets th
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -161,13 +164,33 @@ class ProvingKey:
     matrices: Matrices | None
     ceremony: Ceremony | None  # a .zkey's record of contributions
     source: str  # what to call it in messages: a file name
-    digest: str  # hex BLAKE2b-256 of the header and IC, which bind delta and so the whole key
     file_bytes: int
 
     @property
     def curve(self) -> Curve:
         """The curve all points lie on."""
         return self.vk.curve
+
+    @property
+    def wires(self) -> int:
+        """The constant, the public and the private ones."""
+        return len(self.vk.ic) + len(self.l.points)
+
+    @cached_property
+    def digest(self) -> str:
+        """Hex BLAKE2b-256 of the content of a .zkey's sections 2 and 3, whatever file the key is from.
+
+        Primes and counts, the points that bind alpha, beta, gamma and delta, and IC: no two keys share it.
+        """
+        curve, vk = self.curve, self.vk
+        state = hashlib.blake2b(digest_size=32)
+        for prime, words in ((curve.p, curve.fp_words), (curve.r, curve.fr_words)):
+            state.update((8 * words).to_bytes(4, "little") + prime.to_bytes(8 * words, "little"))
+        state.update(struct.pack("<III", self.wires, vk.public, 1 << self.log_domain))
+        points = (vk.alpha_g1, self.beta_g1, vk.beta_g2, vk.gamma_g2, self.delta_g1, vk.delta_g2)
+        for vector in (*points, vk.ic):
+            state.update(np.ascontiguousarray(vector.words).data)
+        return state.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -19,11 +19,12 @@ from cuzk.errors import FormatError
 from cuzk.formats import bellman, snarkjs_json
 from cuzk.formats.iden3 import ptau, r1cs, wtns, zkey, zkey_header
 from cuzk.formats.iden3.ceremony import contributor
-from cuzk.formats.iden3.fields import GOOD, check_points, point_bytes, take_points
+from cuzk.formats.iden3.fields import check_points, point_bytes, take_points
 from cuzk.formats.iden3.frame import read_frame
 from cuzk.formats.points import decode_uncompressed
 from cuzk.formats.source import Readable, Source
 from cuzk.groth16 import Proof
+from cuzk.membership import EXPECTED
 from cuzk.verifier import warnings as key_warnings
 
 PTAU_G2 = (ptau.TAU_G2, ptau.BETA_G2, ptau.LEVELS_TAU_G2)
@@ -173,12 +174,12 @@ def _zkey(look: Look) -> Inspection:
         if bad:
             section, index, reason = bad
             raise FormatError(
-                f"{source.name}: section {section} ({zkey_header.NAMES[section]}): expected point {index} {GOOD[reason]}, "
+                f"{source.name}: section {section} ({zkey_header.NAMES[section]}): expected point {index} {EXPECTED[reason]}, "
                 "found otherwise"
             )
         if key.h.is_infinity().all():
             warnings.append("every H point is infinity: the key was made for no constraint")
-    digests = {"header and IC": header.digest}
+    digests = {"key (header and IC)": header.digest}
     if header.ceremony:
         digests["circuit (ceremony)"] = header.ceremony.circuit_hash.hex()
     return Inspection(

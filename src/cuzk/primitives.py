@@ -9,6 +9,7 @@ import numpy as np
 from cuzk import _core
 from cuzk.curves import GROUPS, Curve, curve_named
 from cuzk.errors import FormatError
+from cuzk.membership import first_bad
 from cuzk.prover.devices import thread_count
 from cuzk.vectors import Affine, Points, Scalars, Words
 
@@ -114,13 +115,13 @@ def _points(
         points = points.words
     if not isinstance(points, np.ndarray):
         points = _from_coordinates(curve, group, points).words
-    words = _array(points, curve.point_words(group), "points")
-    index, reason = _core.first_bad_point(curve.name, group, words, False, threads)
+    vector = Points(curve, group, _array(points, curve.point_words(group), "points"))
+    index, reason = first_bad(vector, subgroup=False, threads=threads)
     if index >= 0:
         raise FormatError(
             f"points: index {index}: expected a point on the curve, found a bad {reason}"
         )
-    return Points(curve, group, words)
+    return vector
 
 
 def _from_coordinates(curve: Curve, group: str, points: Sequence[Affine]) -> Points:

@@ -8,7 +8,7 @@ words. A vector may be a view of a mapped file: nothing here copies or writes wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,8 @@ class Points:
     curve: Curve
     group: str
     words: Words
+    known_good: bool = field(default=False, init=False, compare=False, repr=False)
+    """All points were found to belong to the group (:mod:`cuzk.membership`)."""
 
     @classmethod
     def from_affine(cls, curve: Curve, group: str, points: Sequence[Affine]) -> Points:
@@ -105,6 +107,10 @@ class Points:
         curve = self.curve
         values = unpack(row.reshape(-1, curve.fp_words))
         return tuple(from_montgomery(v, curve.p, curve.fp_words) for v in values)
+
+    def remember_good(self) -> None:
+        """Called by the check itself, for words that cannot be written."""
+        object.__setattr__(self, "known_good", True)
 
     def is_infinity(self) -> NDArray[np.bool_]:
         """(n,) flags."""

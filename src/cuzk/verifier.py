@@ -25,18 +25,13 @@ from cuzk import _core
 from cuzk.curves import Curve
 from cuzk.errors import CircuitError, FormatError, InsecureKeyError
 from cuzk.groth16 import Proof, VerifyingKey, insecurity, unbound_inputs
+from cuzk.membership import FOUND, first_bad
 from cuzk.vectors import Points, Scalars, pack, unpack
 
 Public: TypeAlias = Sequence[int] | Scalars
 Statement: TypeAlias = tuple[Public, Proof]
 
 EQUATION = "the pairing equation does not hold"
-
-REASONS = {
-    "range": "a coordinate is not below p",
-    "curve": "not on the curve",
-    "subgroup": "not in the subgroup",
-}
 
 
 class Verifier:
@@ -66,9 +61,9 @@ class Verifier:
         values = _public_values(self.vk, public)
         _expect_shape(proof, self.vk.curve)
         for name, points in (("pi_a", proof.a), ("pi_b", proof.b), ("pi_c", proof.c)):
-            _, reason = _first_fault(points, self.threads)
+            _, reason = first_bad(points, threads=self.threads)
             if reason:
-                return f"{name}: {reason}"
+                return f"{name}: {FOUND[reason]}"
         return "" if self._holds([values], [proof], [1]) else EQUATION
 
     def verify(self, public: Public, proof: Proof) -> bool:
@@ -84,7 +79,7 @@ class Verifier:
         if not proofs:
             return True
         for vector in _columns(proofs):
-            if _first_fault(vector, self.threads)[1]:
+            if first_bad(vector, threads=self.threads)[1]:
                 return False
         weights = [secrets.randbelow(2**128 - 1) + 1 for _ in proofs]
         return self._holds(publics, proofs, weights)
@@ -226,9 +221,9 @@ def _check_key(vk: VerifyingKey, threads: int) -> None:
         if len(points) != 1 and (name != "IC" or len(points) == 0):
             wanted = "at least 1 point" if name == "IC" else "1 point"
             raise FormatError(f"{where}: expected {wanted}, found {len(points)}")
-        index, reason = _first_fault(points, threads)
+        index, reason = first_bad(points, threads=threads)
         if reason:
-            raise FormatError(f"{where}{f'[{index}]' if name == 'IC' else ''}: {reason}")
+            raise FormatError(f"{where}{f'[{index}]' if name == 'IC' else ''}: {FOUND[reason]}")
 
 
 def _expect_shape(proof: Proof, curve: Curve) -> None:
@@ -246,19 +241,6 @@ def _expect_shape(proof: Proof, curve: Curve) -> None:
             raise FormatError(
                 f"{name}: expected 1 point of {group}, found {len(points)} of {points.group}"
             )
-
-
-def _first_fault(points: Points, threads: int) -> tuple[int, str]:
-    """Index and reason of the first bad point, (-1, "") when all are good."""
-    curve = points.curve
-    if curve.is_toy:
-        for index, value in enumerate(unpack(points.words)):
-            if value >= curve.p:
-                return index, REASONS["range"]
-        return -1, ""
-    words = np.ascontiguousarray(points.words)
-    index, reason = _core.first_bad_point(curve.name, points.group, words, True, threads)
-    return index, REASONS.get(reason, reason)
 
 
 def _public_values(vk: VerifyingKey, public: Public) -> list[int]:

@@ -135,7 +135,6 @@ def read_params(
         matrices=matrices,
         ceremony=None,
         source=source.name,
-        digest=layout.digest,
         file_bytes=source.size,
     )
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from cuzk import _core
 from cuzk.curves import BLS12_381, GROUPS
 from cuzk.errors import FormatError
+from cuzk.membership import FOUND, first_bad
 from cuzk.vectors import Points, Words, pack
 
 Bytes: TypeAlias = bytes | bytearray | memoryview | NDArray[np.uint8]
@@ -31,12 +32,6 @@ FLAGLESS = np.uint64(2**61 - 1)  # the top word of the first coordinate without 
 
 WORDS = BLS12_381.fp_words
 SIZE = 8 * WORDS
-
-REASONS = {
-    "range": "a coordinate is not below p",
-    "curve": "not on the curve",
-    "subgroup": "not in the subgroup of order r",
-}
 
 
 def encoded_bytes(group: str, *, compressed: bool) -> int:
@@ -77,6 +72,7 @@ def decode_compressed(
     index, reason = _core.decompress(BLS12_381.name, group, rows, out, threads)
     if reason:
         raise FormatError(f"{where}: {group} point {index}: {reason}")
+    out.flags.writeable = False
     return _checked(
         Points(BLS12_381, group, out), where, curve=False, subgroup=subgroup, threads=threads
     )
@@ -109,8 +105,9 @@ def decode_uncompressed(
     bad = _core.first_not_canonical(BLS12_381.name, "fp", plain, threads)
     if bad >= 0:
         point = bad // BLS12_381.coordinates(group)
-        raise FormatError(f"{where}: {group} point {point}: {REASONS['range']}")
+        raise FormatError(f"{where}: {group} point {point}: {FOUND['range']}")
     _core.to_montgomery(BLS12_381.name, "fp", plain, plain, threads)
+    plain.flags.writeable = False
     points = Points(BLS12_381, group, plain.reshape(len(rows), BLS12_381.point_words(group)))
     return _checked(points, where, curve=curve, subgroup=subgroup, threads=threads)
 
@@ -121,11 +118,9 @@ def _bit(flags: NDArray[np.bool_], mask: int) -> NDArray[np.uint8]:
 
 def _checked(points: Points, where: str, *, curve: bool, subgroup: bool, threads: int) -> Points:
     if curve or subgroup:
-        index, reason = _core.first_bad_point(
-            points.curve.name, points.group, points.words, subgroup, threads
-        )
+        index, reason = first_bad(points, subgroup=subgroup, threads=threads)
         if reason:
-            raise FormatError(f"{where}: {points.group} point {index}: {REASONS[reason]}")
+            raise FormatError(f"{where}: {points.group} point {index}: {FOUND[reason]}")
     return points
 
 

@@ -31,6 +31,7 @@ from cuzk.curves import Curve, curve_named
 from cuzk.errors import FormatError
 from cuzk.formats.source import Readable, Source, write_atomically
 from cuzk.groth16 import Proof, VerifyingKey
+from cuzk.membership import first_bad
 from cuzk.vectors import Affine, Points, Words, unpack
 
 MAX_PROOF_BYTES = 1 << 20
@@ -338,9 +339,7 @@ def _points(values: list[Any], curve: Curve, group: str, places: list[str]) -> P
 
 def _checked(points: Points, places: list[str], threads: int) -> Points:
     """The same points, or FormatError with the first that is off the curve or outside the subgroup."""
-    index, reason = _core.first_bad_point(
-        points.curve.name, points.group, points.words, True, threads
-    )
+    index, reason = first_bad(points, threads=threads)
     if index >= 0:
         what = "on the curve" if reason == "curve" else "in the subgroup of order r"
         raise FormatError(

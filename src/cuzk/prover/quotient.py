@@ -12,23 +12,15 @@ On the coset {g x : x^n = 1} Z is the constant z = g^n - 1 (-2 where g is a 2n-t
 from __future__ import annotations
 
 from cuzk.backends import Backend, Buffer
-from cuzk.curves import Curve
 from cuzk.groth16 import SNARKJS
 from cuzk.prover.resident import ResidentKey
-
-
-def coset_shift(curve: Curve, log_n: int, generator: int) -> int:
-    """g: the 2n-th root of unity, or generator^2 (snarkjs' choice) where the field has none."""
-    if log_n < curve.two_adicity:
-        return curve.root_of_unity(log_n + 1, generator)
-    return generator * generator % curve.r
 
 
 def quotient(key: ResidentKey, a: Buffer, b: Buffer, c: Buffer, backend: Backend) -> Buffer:
     """Scalars for H (Montgomery); consumes its operands."""
     curve, log_n, generator = key.key.curve, key.key.log_domain, key.key.generator
     root = curve.root_of_unity(log_n, generator)
-    g = coset_shift(curve, log_n, generator)
+    g = curve.coset_shift(log_n, generator)
     a = backend.ntt(backend.ntt(a, root, inverse=True), root, shift=g)
     b = backend.ntt(backend.ntt(b, root, inverse=True), root, shift=g)
     c = backend.ntt(c, root, inverse=True)

@@ -14,9 +14,6 @@ Size of Pairing-based Non-interactive Arguments", 2016, section 3.2.
 
 from __future__ import annotations
 
-import hashlib
-import struct
-
 import numpy as np
 
 from cuzk.curves import Curve
@@ -24,7 +21,7 @@ from cuzk.errors import CircuitError, FormatError
 from cuzk.groth16 import BELLMAN, SNARKJS, ProvingKey, Query, VerifyingKey
 from cuzk.r1cs import Matrices, SparseMatrix
 from cuzk.setup import scalars
-from cuzk.setup.scalars import combine, coset_shift, multiple, multiples
+from cuzk.setup.scalars import combine, multiple, multiples
 from cuzk.setup.secrets import Secrets
 from cuzk.vectors import Scalars
 
@@ -82,7 +79,6 @@ def insecure_setup(
         matrices=matrices,
         ceremony=None,
         source="key from known secrets",
-        digest=key_digest(vk, matrices),
         file_bytes=0,
     )
 
@@ -118,7 +114,7 @@ def quotient_bases(
     share = (pow(tau, n, r) - 1) * pow(secrets.delta, -1, r)
     if recipe == BELLMAN:
         return scalars.powers(curve, share, tau, n - 1, threads)
-    g = coset_shift(curve, log_n, curve.generator)
+    g = curve.coset_shift(log_n)
     at = tau * pow(g, -1, r) % r
     if pow(at, n, r) == 1:
         raise FormatError(
@@ -126,12 +122,3 @@ def quotient_bases(
         )
     values = scalars.lagrange(curve, curve.root_of_unity(log_n), at, log_n, threads)
     return combine([values], [share * pow(pow(g, n, r) - 1, -1, r)], threads)
-
-
-def key_digest(vk: VerifyingKey, matrices: Matrices) -> str:
-    """Hex BLAKE2b-256 of the counts and the verifying key's points, for a key that has no file yet."""
-    state = hashlib.blake2b(vk.curve.name.encode(), digest_size=32)
-    state.update(struct.pack("<IIQ", matrices.wires, matrices.public, matrices.constraints))
-    for points in (vk.alpha_g1, vk.beta_g2, vk.gamma_g2, vk.delta_g2, vk.ic):
-        state.update(np.ascontiguousarray(points.words).tobytes())
-    return state.hexdigest()

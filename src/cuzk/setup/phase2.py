@@ -28,7 +28,7 @@ from cuzk.groth16 import (
     VerifyingKey,
 )
 from cuzk.r1cs import Matrices, SparseMatrix
-from cuzk.setup.insecure import key_digest, with_c
+from cuzk.setup.insecure import with_c
 from cuzk.setup.intact import expect_intact
 from cuzk.setup.powers import (
     lagrange_basis,
@@ -89,7 +89,6 @@ def initial_key(matrices: Matrices, ptau: PowersOfTau, *, threads: int = 1) -> P
         matrices=matrices,
         ceremony=None,
         source=f"key from {ptau.source}",
-        digest=key_digest(vk, matrices),
         file_bytes=0,
     )
     ceremony = Ceremony(circuit_hash(key, z_powers, ptau), ())
@@ -121,7 +120,6 @@ def contribute(
         l=Query(scaled(key.l.points, inverse, threads), key.l.wires),
         h=scaled(key.h, inverse, threads),
         ceremony=Ceremony(ceremony.circuit_hash, (*ceremony.contributions, step)),
-        digest=key_digest(vk, key.matrices),
     )
 
 

@@ -15,7 +15,7 @@ from cuzk.errors import FormatError
 from cuzk.groth16 import Lagrange, PowersOfTau
 from cuzk.r1cs import SparseMatrix
 from cuzk.setup import scalars
-from cuzk.setup.scalars import combine, coset_shift, multiple, multiples
+from cuzk.setup.scalars import combine, multiple, multiples
 from cuzk.setup.secrets import Secrets
 from cuzk.vectors import Points, Scalars
 
@@ -111,7 +111,7 @@ def _quotient_basis(multiples_of_z: Points, log_n: int, threads: int) -> Points:
     # L_(2i+1)(tau) = L_i(tau / g) Z(tau) / Z(g) and L_i(x) = sum_j w^(-ij) x^j / n: an inverse NTT of
     # g^-j Z(tau) tau^j / Z(g).
     curve, n = multiples_of_z.curve, 1 << log_n
-    g = coset_shift(curve, log_n, curve.generator)
+    g = curve.coset_shift(log_n)
     inverse = pow(pow(g, n, curve.r) - 1, -1, curve.r)
     factors = scalars.powers(curve, inverse, pow(g, -1, curve.r), n, threads)
     numbers = np.arange(n, dtype=np.uint32)

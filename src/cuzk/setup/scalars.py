@@ -24,13 +24,6 @@ def _empty(curve: Curve, count: int) -> Words:
     return np.empty((count, curve.fr_words), dtype=np.uint64)
 
 
-def coset_shift(curve: Curve, log_n: int, generator: int) -> int:
-    """Where snarkjs' odd points lie: a 2n-th root of unity, or generator^2 where the field has none."""
-    if log_n < curve.two_adicity:
-        return curve.root_of_unity(log_n + 1, generator)
-    return generator * generator % curve.r
-
-
 def lagrange(curve: Curve, root: int, tau: int, log_n: int, threads: int) -> Scalars:
     """L_i(tau) for i < n over the powers of ``root``; tau is none of them."""
     n, r = 1 << log_n, curve.r

@@ -17,14 +17,10 @@ from cuzk.curves import Curve, curve_with_base_field, curve_with_scalar_field
 from cuzk.errors import FormatError
 from cuzk.formats.iden3.frame import Cursor
 from cuzk.formats.source import Source
+from cuzk.membership import EXPECTED, first_bad
 from cuzk.vectors import Affine, Points, Scalars
 
 MOST_FIELD_BYTES = 64
-GOOD = {
-    "range": "to have coordinates below the base field's prime",
-    "curve": "to lie on the curve",
-    "subgroup": "to lie in the subgroup of order r",
-}
 
 
 class MappedPoints(Points):
@@ -87,20 +83,12 @@ def whole_section(cursor: Cursor, curve: Curve, group: str, count: int) -> Point
     return take_points(cursor, curve, group, count, "points")
 
 
-def first_bad(points: Points, *, threads: int = 1) -> tuple[int, str]:
-    """(index, reason) of the first bad point, or (-1, "").
-
-    Reasons: "range" (a coordinate not below p), "curve", "subgroup" (not of order r). Infinity is good.
-    """
-    return _core.first_bad_point(points.curve.name, points.group, points.words, True, threads)
-
-
 def check_points(points: Points, where: str, *, threads: int = 1) -> None:
     """All points are good, else FormatError."""
     index, reason = first_bad(points, threads=threads)
     if index >= 0:
         which = f"point {index}" if len(points) > 1 else "the point"
-        raise FormatError(f"{where}: expected {which} {GOOD[reason]}, found otherwise")
+        raise FormatError(f"{where}: expected {which} {EXPECTED[reason]}, found otherwise")
 
 
 def _prime(cursor: Cursor, what: str) -> tuple[int, int]:

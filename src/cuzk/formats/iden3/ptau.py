@@ -25,7 +25,6 @@ from cuzk.curves import Curve
 from cuzk.errors import FormatError
 from cuzk.formats.iden3.fields import (
     check_points,
-    first_bad,
     point_bytes,
     prime_bytes,
     take_base_field,
@@ -34,6 +33,7 @@ from cuzk.formats.iden3.fields import (
 from cuzk.formats.iden3.frame import Cursor, Frame, frame_chunks, read_frame
 from cuzk.formats.source import Chunk, Readable, Source, octets, write_atomically
 from cuzk.groth16 import Lagrange, PowersOfTau
+from cuzk.membership import first_bad
 from cuzk.vectors import Points
 
 HEADER, TAU_G1, TAU_G2, ALPHA_TAU_G1, BETA_TAU_G1, BETA_G2, CONTRIBUTIONS = range(1, 8)

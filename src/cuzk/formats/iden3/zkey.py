@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from cuzk.errors import InsecureKeyError
 from cuzk.formats.iden3.coefficients import read_coefficients
-from cuzk.formats.iden3.fields import first_bad, whole_section
+from cuzk.formats.iden3.fields import whole_section
 from cuzk.formats.iden3.zkey_header import (
     B1,
     B2,
@@ -35,6 +35,7 @@ from cuzk.formats.iden3.zkey_header import (
 )
 from cuzk.formats.source import Readable
 from cuzk.groth16 import SNARKJS, ProvingKey, Query
+from cuzk.membership import first_bad
 
 __all__ = ["ZkeyHeader", "check_zkey_points", "read_zkey", "read_zkey_header"]
 
@@ -83,7 +84,6 @@ def read_zkey(what: Readable, *, insecure_key: bool = False, threads: int = 1) -
         matrices=matrices,
         ceremony=header.ceremony,
         source=frame.source.name,
-        digest=header.digest,
         file_bytes=frame.source.size,
     )
 
