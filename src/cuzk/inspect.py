@@ -179,7 +179,7 @@ def _zkey(look: Look) -> Inspection:
             )
         if key.h.is_infinity().all():
             warnings.append("every H point is infinity: the key was made for no constraint")
-    digests = {"key (header and IC)": header.digest}
+    digests = {"header and IC": header.digest}
     if header.ceremony:
         digests["circuit (ceremony)"] = header.ceremony.circuit_hash.hex()
     return Inspection(
