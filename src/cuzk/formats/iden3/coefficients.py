@@ -26,9 +26,9 @@ VALUE_OFFSET = 12
 
 
 def read_coefficients(
-    cursor: Cursor, curve: Curve, *, wires: int, public: int, domain: int, digest: str
+    cursor: Cursor, curve: Curve, *, wires: int, public: int, domain: int
 ) -> Matrices:
-    """The circuit; how many constraints it has follows from where A's public rows are."""
+    """The circuit without its digest; how many constraints it has follows from where A's public rows are."""
     count = cursor.u32("count of records")
     size = RECORD.itemsize
     cursor.expect_length(4 + count * size, f"a count and {count} records of {size} bytes")
@@ -54,7 +54,7 @@ def read_coefficients(
     a = _compressed(a_rows, columns[is_a], numbers[is_a], constraints + public + 1, values)
     b = _compressed(b_rows, columns[~is_a], numbers[~is_a], constraints, values)
     _check_public_rows(cursor, a, constraints, public)
-    return Matrices(curve, wires, public, constraints, a, b, None, digest)
+    return Matrices(curve, wires, public, constraints, a, b, None, digest="")
 
 
 def _expect_below(cursor: Cursor, name: str, values: NDArray[np.uint32], limit: int) -> None:

@@ -14,6 +14,8 @@ evaluations of A B - C on the odd coset. Points: see fields.py. Source: https://
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cuzk.errors import InsecureKeyError
 from cuzk.formats.iden3.coefficients import read_coefficients
 from cuzk.formats.iden3.fields import whole_section
@@ -24,10 +26,10 @@ from cuzk.formats.iden3.zkey_header import (
     HEADER,
     IC,
     A,
+    Digest,
     H,
     L,
     ZkeyHeader,
-    digest,
     read_zkey_header,
     vectors,
     zkey_frame,
@@ -60,14 +62,11 @@ def read_zkey(what: Readable, *, insecure_key: bool = False, threads: int = 1) -
         for number, (group, count) in vectors(header).items()
     )
     coefficients = frame.section(COEFFICIENTS)
+    digest = Digest(frame, COEFFICIENTS, threads=threads)
     matrices = read_coefficients(
-        coefficients,
-        curve,
-        wires=wires,
-        public=public,
-        domain=1 << header.log_domain,
-        digest=digest(frame, COEFFICIENTS),
+        coefficients, curve, wires=wires, public=public, domain=1 << header.log_domain
     )
+    matrices = replace(matrices, digest=digest.wait())
     frame.source.forget(coefficients.offset, coefficients.length)
     return ProvingKey(
         vk=header.vk,
