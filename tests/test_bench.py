@@ -13,8 +13,11 @@ from bench import msm, ntt, phases, prove
 from bench.circuits import KINDS, circuit_of
 from bench.processes import run
 from bench.timing import Meter, least, sizes
+from cuzk.backends import Backend
 from cuzk.curves import Curve
-from cuzk.groth16 import BELLMAN, SNARKJS
+from cuzk.groth16 import BELLMAN, SNARKJS, Proof
+from cuzk.prover import ResidentKey
+from cuzk.vectors import Scalars
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -35,9 +38,10 @@ def test_proof_is_right(curve: Curve, recipe: str, kind: str) -> None:
 
 
 def test_a_wrong_proof_stops_the_benchmark(curve: Curve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "bench.phases.prove", lambda *given, r, s: cuzk.prover.prove(*given, r=r, s=s + 1)
-    )
+    def other_blinding(key: ResidentKey, w: Scalars, backend: Backend, r: int, s: int) -> Proof:
+        return cuzk.prover.prove(key, w, backend, r, s + 1)
+
+    monkeypatch.setattr("bench.phases.prove", other_blinding)
     with pytest.raises(SystemExit, match="B is not what"):
         phases.prove_right(curve.name, SNARKJS, "dense", 1)
 
