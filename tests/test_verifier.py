@@ -340,7 +340,12 @@ def test_a_real_key_without_contribution(fixtures: Path) -> None:  # CASES V9
 def test_unbound_public_input(any_curve: Curve) -> None:  # CASES V11
     secrets = Secrets(any_curve, ic=(0, 70, 0, 900))
     vk = secrets.key()
-    assert warnings(vk) == ["public input 2 is not bound: IC[2] is the point at infinity"]
+    assert warnings(vk) == [
+        "IC[0] is the point at infinity: anyone can forge a proof for public inputs that are all 0",
+        "public input 2 is not bound: IC[2] is the point at infinity",
+    ]
+    nothing = single(any_curve, "g1", None)
+    assert verify(vk, [0, 0, 0], Proof(vk.alpha_g1, vk.beta_g2, nothing))
     proof = secrets.proof([1, 2, 3])
     assert verify(vk, [1, 99, 3], proof)
     assert not verify(vk, [1, 2, 4], proof)

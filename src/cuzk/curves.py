@@ -39,6 +39,12 @@ class Curve:
     g2: tuple[int, ...]  # x.c0, x.c1, y.c0, y.c1
     synonyms: tuple[str, ...] = field(default=())
 
+    def __reduce__(self) -> str | tuple[object, ...]:
+        """Pickled and copied by name: a curve is compared by identity everywhere."""
+        return (
+            (curve_named, (self.name,)) if CURVES.get(self.name) is self else super().__reduce__()
+        )
+
     @cached_property
     def fp_words(self) -> int:
         """64-bit words of a base field element."""

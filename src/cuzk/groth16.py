@@ -54,8 +54,16 @@ class VerifyingKey:
 def insecurity(vk: VerifyingKey) -> str:
     """Why anyone can forge proofs under this key, or "".
 
-    With delta = k gamma for a known k, C = -(IC sum) / k makes A = alpha, B = beta a proof of anything.
-    gamma is the generator in every key of snarkjs and bellman; so is delta where nobody contributed.
+    With S = IC_0 + sum public_i IC_i and k = 1 or -1, these are proofs of any statement:
+
+        delta = k gamma    A = alpha, B = beta, C = -k S
+        beta = k gamma     A = k alpha + S, B = gamma, C = 0
+        beta = k delta     A = S, B = gamma, C = -k alpha
+        alpha = k          A = k beta_1 + S, B = gamma = 1, C = 0 (proving keys have beta_1, beta in G1)
+        S = 0              A = alpha, B = beta, C = 0
+
+    gamma is the generator in every key of snarkjs and bellman; so is delta where nobody contributed, alpha
+    and beta where nobody contributed to the powers of tau. Other known multiples cannot be seen.
     """
     for name, point in (
         ("alpha", vk.alpha_g1),
@@ -65,21 +73,33 @@ def insecurity(vk: VerifyingKey) -> str:
     ):
         if point.affine() is None:
             return f"{name} is the point at infinity"
-    gamma, delta, p = vk.gamma_g2.affine(), vk.delta_g2.affine(), vk.curve.p
-    if delta == gamma:
-        return "delta = gamma (a key without a contribution)"
-    if delta == vk.curve.g2:
-        return "delta = 1 (a key without a contribution)"
-    if _are_opposite(delta, gamma, p):
-        return "delta = -gamma"
-    if _are_opposite(delta, vk.curve.g2, p):
-        return "delta = -1"
+    if vk.ic.is_infinity().all():
+        return "every point of IC is the point at infinity"
+    alpha, beta, gamma, delta = (
+        point.affine() for point in (vk.alpha_g1, vk.beta_g2, vk.gamma_g2, vk.delta_g2)
+    )
+    for pair, left, right, cause in (
+        (("delta", "gamma"), delta, gamma, " (a key without a contribution)"),
+        (("delta", "1"), delta, vk.curve.g2, " (a key without a contribution)"),
+        (("beta", "gamma"), beta, gamma, " (powers of tau without a contribution)"),
+        (("beta", "delta"), beta, delta, ""),
+        (("alpha", "1"), alpha, vk.curve.g1, " (powers of tau without a contribution)"),
+    ):
+        if left == right:
+            return f"{pair[0]} = {pair[1]}{cause}"
+        if _are_opposite(left, right, vk.curve.p):
+            return f"{pair[0]} = -{pair[1]}"
     return ""
 
 
-def unbound_inputs(vk: VerifyingKey) -> list[int]:
-    """Numbers k (from 1) of the public inputs whose IC[k] is infinity: any value of theirs passes."""
-    return [int(k) for k in np.flatnonzero(vk.ic.is_infinity()) if k > 0]
+def weaknesses(vk: VerifyingKey) -> list[str]:
+    """What points of IC at infinity do: any value of the public input passes, or a statement has a free proof."""
+    return [
+        f"public input {k} is not bound: IC[{k}] is the point at infinity"
+        if k
+        else "IC[0] is the point at infinity: anyone can forge a proof for public inputs that are all 0"
+        for k in np.flatnonzero(vk.ic.is_infinity())
+    ]
 
 
 def _are_opposite(a: Affine, b: Affine, p: int) -> bool:

@@ -99,6 +99,13 @@ class Points:
         """A copy of all parts, one after the other; at least one part."""
         return cls(parts[0].curve, parts[0].group, np.concatenate([p.words for p in parts]))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled and copied with memory of their own, which nobody has checked."""
+        return Points, (self.curve, self.group, np.array(self.words))
+
+    def expect_there(self) -> None:
+        """Raises where the points cannot be read any more; those in memory always can."""
+
     def affine(self, index: int = 0) -> Affine:
         """The coordinates of one point as integers."""
         row = self.words[index]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -24,7 +24,7 @@ import numpy as np
 from cuzk import _core
 from cuzk.curves import Curve
 from cuzk.errors import CircuitError, FormatError, InsecureKeyError
-from cuzk.groth16 import Proof, VerifyingKey, insecurity, unbound_inputs
+from cuzk.groth16 import Proof, VerifyingKey, insecurity, weaknesses
 from cuzk.membership import FOUND, first_bad
 from cuzk.vectors import Points, Scalars, pack, unpack
 
@@ -70,8 +70,9 @@ class Verifier:
         """Is the proof valid? Raises as :meth:`check`."""
         return not self.check(public, proof)
 
-    def verify_batch(self, statements: Sequence[Statement]) -> bool:
+    def verify_batch(self, statements: Iterable[Statement]) -> bool:
         """Are all proofs valid? True for none; raises as :meth:`check`."""
+        statements = list(statements)  # zip(publics, proofs) can be walked only once
         publics = [_public_values(self.vk, public) for public, _ in statements]
         proofs = [proof for _, proof in statements]
         for proof in proofs:
@@ -84,8 +85,9 @@ class Verifier:
         weights = [secrets.randbelow(2**128 - 1) + 1 for _ in proofs]
         return self._holds(publics, proofs, weights)
 
-    def failing(self, statements: Sequence[Statement]) -> list[tuple[int, str]]:
+    def failing(self, statements: Iterable[Statement]) -> list[tuple[int, str]]:
         """(index, reason) of every statement that fails, by halving the batch; empty when all hold."""
+        statements = list(statements)
         if len(statements) == 1:
             reason = self.check(*statements[0])
             return [(0, reason)] if reason else []
@@ -172,7 +174,7 @@ def check(
 
 def verify_batch(
     vk: VerifyingKey,
-    statements: Sequence[Statement],
+    statements: Iterable[Statement],
     *,
     insecure_key: bool = False,
     threads: int = 1,
@@ -183,7 +185,7 @@ def verify_batch(
 
 def failing(
     vk: VerifyingKey,
-    statements: Sequence[Statement],
+    statements: Iterable[Statement],
     *,
     insecure_key: bool = False,
     threads: int = 1,
@@ -198,10 +200,7 @@ def warnings(vk: VerifyingKey) -> list[str]:
     Public input k (from 1) is the factor of IC[k]: where that is infinity, any value passes.
     """
     found = [reason] if (reason := insecurity(vk)) else []
-    return found + [
-        f"public input {k} is not bound: IC[{k}] is the point at infinity"
-        for k in unbound_inputs(vk)
-    ]
+    return found + weaknesses(vk)
 
 
 def _check_key(vk: VerifyingKey, threads: int) -> None:
@@ -246,6 +245,11 @@ def _expect_shape(proof: Proof, curve: Curve) -> None:
 def _public_values(vk: VerifyingKey, public: Public) -> list[int]:
     """Plain integers below r, as many as the key has."""
     r = vk.curve.r
+    ordered = isinstance(public, Sequence | Scalars)
+    if not ordered and (not isinstance(public, np.ndarray) or public.ndim != 1):
+        raise FormatError(
+            f"public inputs: expected a sequence of integers, found {type(public).__name__}"
+        )
     if len(public) != vk.public:
         raise CircuitError(
             f"public inputs: expected {vk.public}, as the verifying key has, found {len(public)}"
@@ -261,6 +265,8 @@ def _public_values(vk: VerifyingKey, public: Public) -> list[int]:
     values = []
     for number, item in enumerate(raw, start=1):
         try:
+            if isinstance(item, bool):
+                raise TypeError
             value = operator.index(item)
         except TypeError:
             raise FormatError(

@@ -373,7 +373,10 @@ def test_a_record_that_is_not_of_this_delta_is_flagged(curve: Curve) -> None:
 
 def test_v11_ic_points_at_infinity_are_flagged(curve: Curve) -> None:
     data = files.with_section(files.zkey(curve), 3, files.points(curve, "g1", [0, 3, 0]))
-    assert read_zkey_header(data).warnings == ("IC point 2 is infinity: public signal 2 is not bound",)  # fmt: skip
+    assert read_zkey_header(data).warnings == (
+        "IC[0] is the point at infinity: anyone can forge a proof for public inputs that are all 0",
+        "public input 2 is not bound: IC[2] is the point at infinity",
+    )
 
 
 @pytest.mark.parametrize("count", [2, 2**32 - 1])

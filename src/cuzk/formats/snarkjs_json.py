@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,21 +34,26 @@ from cuzk.groth16 import Proof, VerifyingKey
 from cuzk.membership import first_bad
 from cuzk.vectors import Affine, Points, Words, unpack
 
-MAX_PROOF_BYTES = 1 << 20
-MAX_BYTES = 1 << 29  # public.json and verification_key.json: about a million public signals
+MAX_PROOF_BYTES = 1 << 16  # snarkjs' have 700 to 1,000
+MAX_PUBLIC_BYTES = 1 << 25  # 400,000 signals of 78 digits
+MAX_KEY_BYTES = 1 << 27  # 500,000 points of IC on BLS12-381
+MAX_ODDITIES = (
+    1024  # objects, and numbers that are no integers: 30 to 70 times their text in memory
+)
 MAX_DEPTH = 32  # vk_alphabeta_12 lies at 4
 MAX_DIGITS = 256  # a coordinate of BLS12-381 has 115
 SHOWN = 40  # characters of a bad value that a message quotes
 
 _DECIMAL = re.compile(r"[0-9]+")
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# Possessive, and content with a string without an end: linear in the text whatever it is.
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _STEPS = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")] = 1
 _STEPS[list(b"]}")] = -1
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]+")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Literal:
     """A JSON number that is no integer below 10^256: kept as it was written, to be quoted."""
 
@@ -74,7 +79,7 @@ def read_proof(what: Readable, curve: Curve | None = None) -> Proof:
 def read_public(what: Readable, curve: Curve) -> list[int]:
     """The public signals, each below r."""
     source = Source.open(what, "public signals in snarkjs' JSON")
-    values = _array(_parse(source, MAX_BYTES), source.name)
+    values = _array(_parse(source, MAX_PUBLIC_BYTES), source.name)
     return [_integer(v, curve.r, "r", curve, f"{source.name}: [{i}]") for i, v in enumerate(values)]
 
 
@@ -87,7 +92,7 @@ def read_verification_key(
     """
     source = Source.open(what, "a verifying key in snarkjs' JSON")
     name = source.name
-    fields = _object(_parse(source, MAX_BYTES), name)
+    fields = _object(_parse(source, MAX_KEY_BYTES), name)
     _protocol(fields, name)
     curve = _curve(fields, name, curve)
 
@@ -174,6 +179,9 @@ def _parse(source: Source, limit: int) -> Any:
         raise FormatError(
             f"{name}: expected numbers and points, found {brackets} brackets in {len(text)} characters"
         )
+    if (objects := text.count("{")) > MAX_ODDITIES:
+        raise FormatError(f"{name}: expected one JSON object, found {objects} opening braces")
+    literal = _literals(name)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(items)
@@ -185,9 +193,9 @@ def _parse(source: Source, limit: int) -> Any:
         return json.loads(
             text,
             object_pairs_hook=pairs,
-            parse_int=_literal_integer,
-            parse_float=_Literal,
-            parse_constant=_Literal,
+            parse_int=lambda t: int(t) if t[0] != "-" and len(t) <= MAX_DIGITS else literal(t),
+            parse_float=literal,
+            parse_constant=literal,
         )
     except json.JSONDecodeError as error:
         raise FormatError(
@@ -210,8 +218,18 @@ def _twice(items: list[tuple[str, Any]]) -> str:
     return _quoted(key)
 
 
-def _literal_integer(text: str) -> int | _Literal:
-    return int(text) if text[0] != "-" and len(text) <= MAX_DIGITS else _Literal(text)
+def _literals(name: str) -> Callable[[str], _Literal]:
+    """Makes them, a bounded number for one file."""
+    left = iter(range(MAX_ODDITIES))
+
+    def literal(text: str) -> _Literal:
+        if next(left, None) is None:
+            raise FormatError(
+                f"{name}: expected non-negative integers, found more than {MAX_ODDITIES} numbers of another kind"
+            )
+        return _Literal(text)
+
+    return literal
 
 
 def _shown(value: Any) -> str:

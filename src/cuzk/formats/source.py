@@ -1,8 +1,9 @@
 """The bytes of one input, wherever they are; and the way all output files are written.
 
 Files are mapped, never read whole: what is not looked at costs nothing, and the operating system may
-drop what was. A file must not shrink while it is mapped (the process would get SIGBUS), nor may a
-buffer given as input change while a key made of it is in use.
+drop what was. A file must not shrink while it is mapped: what is read behind its new end is a SIGBUS, which
+kills the process. A prover looks before each proof (``expect_whole``) and so has an error instead, but for a
+file that is cut during a proof. Nor may a buffer given as input change while a key made of it is in use.
 """
 
 from __future__ import annotations
@@ -57,6 +58,14 @@ class Source:
         if hasattr(what, "read") and not isinstance(what, mmap.mmap):
             return _open_file(cast(BinaryIO, what), expected)
         return _in_memory(IN_MEMORY, what, expected)
+
+    def expect_whole(self) -> None:
+        """FormatError where the file is shorter now than when it was mapped: reading on would be a SIGBUS."""
+        if self.mapping is not None and (size := self.mapping.size()) < len(self.mapping):
+            raise FormatError(
+                f"{self.name}: expected {len(self.mapping)} bytes as when it was opened, found {size}: "
+                "the file was cut short while in use; load it again"
+            )
 
     def words(self, offset: int, length: int) -> NDArray[np.uint64]:
         """64-bit words of ``length`` bytes at ``offset``, aligned: a view where they lie at a multiple of 8.

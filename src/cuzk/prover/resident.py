@@ -31,6 +31,12 @@ class ResidentKey:
     l: ResidentQuery  # noqa: E741
     h: ResidentQuery
 
+    def expect_there(self) -> None:
+        """FormatError where the key's file was cut short since it was loaded."""
+        key = self.key
+        for points in (key.a.points, key.b_g1.points, key.b_g2.points, key.l.points, key.h):
+            points.expect_there()
+
 
 def reside(key: ProvingKey, matrices: Matrices, backend: Backend) -> ResidentKey:
     """Put what every proof needs on the device; key and circuit must already be known to fit."""

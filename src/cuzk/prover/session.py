@@ -80,7 +80,7 @@ class Prover:
         self._resident: ResidentKey | None = reside(key, matrices, self._backend)
         check_same_circuit(self._resident, self._backend)
         self._load_ms = 1000 * (perf_counter() - start)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # on_phase may prove, too
 
     @property
     def key(self) -> ProvingKey:
@@ -124,6 +124,7 @@ class Prover:
 
     def _prove(self, what: Scalars | Readable, r: int, s: int) -> Result:
         resident = self._open()
+        resident.expect_there()
         watch = Stopwatch(self._on_phase)
         with watch("total"):
             with watch("check"):

@@ -44,6 +44,10 @@ class MappedPoints(Points):
         width = self.curve.point_words(self.group)
         return source.words(offset, 8 * width * count).reshape(count, width)
 
+    def expect_there(self) -> None:
+        """FormatError where the file has been cut short since it was mapped."""
+        self._span[0].expect_whole()
+
     def affine(self, index: int = 0) -> Affine:
         """The coordinates of one point as integers."""
         if index < 0:

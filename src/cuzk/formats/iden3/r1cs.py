@@ -37,6 +37,7 @@ NAMES = {
 }
 VERSION = 1
 LEAST_CONSTRAINT = 12  # three empty linear combinations
+MOST_GATES_BYTES = 1 << 20  # of templates' names and parameters
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ def _gates(frame: Frame, curve: Curve) -> tuple[str, ...]:
     """u32 gates; each: name ending in a zero byte, u32 parameters, each a field element."""
     if GATES not in frame or not (cursor := frame.section(GATES)).length:
         return ()
+    if cursor.length > MOST_GATES_BYTES:
+        raise cursor.error(f"at most {MOST_GATES_BYTES} bytes of custom gates", cursor.length)
     names = []
     for _ in range(cursor.u32("custom gates")):
         text = bytearray()

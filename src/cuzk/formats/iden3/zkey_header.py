@@ -10,6 +10,8 @@ import hashlib
 from dataclasses import dataclass, replace
 from threading import Thread
 
+import numpy as np
+
 from cuzk.curves import Curve
 from cuzk.errors import FormatError
 from cuzk.formats.iden3.ceremony import take_ceremony
@@ -23,7 +25,7 @@ from cuzk.formats.iden3.fields import (
 )
 from cuzk.formats.iden3.frame import Cursor, Frame, read_frame
 from cuzk.formats.source import Readable, Source
-from cuzk.groth16 import Ceremony, VerifyingKey, insecurity, unbound_inputs
+from cuzk.groth16 import Ceremony, VerifyingKey, insecurity, weaknesses
 from cuzk.vectors import Points
 
 PROTOCOL, HEADER, IC, COEFFICIENTS, A, B1, B2, L, H, CONTRIBUTIONS = range(1, 11)
@@ -98,7 +100,7 @@ def zkey_header(frame: Frame, threads: int) -> ZkeyHeader:
     wires, public, log_domain = _take_counts(cursor, curve)
     points = _take_points(cursor, curve)
     section = frame.section(IC)
-    ic = whole_section(section, curve, "g1", public + 1)
+    ic = _held(whole_section(section, curve, "g1", public + 1))
     check_points(ic, section.where, threads=threads)
     alpha, beta, gamma, delta = (points[n] for n in ("alpha1", "beta2", "gamma2", "delta2"))
     vk = VerifyingKey(curve, alpha, beta, gamma, delta, ic)
@@ -136,7 +138,8 @@ def _take_counts(cursor: Cursor, curve: Curve) -> tuple[int, int, int]:
 def _take_points(cursor: Cursor, curve: Curve) -> dict[str, Points]:
     """The six points that end section 2, checked; none may be infinity."""
     points = {
-        name: take_points(cursor, curve, group, 1, name) for name, group in HEADER_POINTS.items()
+        name: _held(take_points(cursor, curve, group, 1, name))
+        for name, group in HEADER_POINTS.items()
     }
     cursor.end()
     for name, point in points.items():
@@ -144,6 +147,13 @@ def _take_points(cursor: Cursor, curve: Curve) -> dict[str, Points]:
         if point.is_infinity()[0]:
             raise cursor.error(f"{name} to be a point", "infinity")
     return points
+
+
+def _held(points: Points) -> Points:
+    """A copy: what was checked stays as it was, whatever becomes of the file."""
+    words = points.words
+    fixed = np.frombuffer(words.tobytes(), dtype=np.uint64).reshape(words.shape)
+    return Points(points.curve, points.group, fixed)
 
 
 def vectors(header: ZkeyHeader) -> dict[int, tuple[str, int]]:
@@ -180,11 +190,7 @@ def _warnings(header: ZkeyHeader) -> list[str]:
         found.append("no contribution is recorded")
     elif ceremony.contributions[-1].delta_after.affine() != header.delta_g1.affine():
         found.append("the last recorded contribution's delta is not the header's")
-    found += [
-        f"IC point {index} is infinity: public signal {index} is not bound"
-        for index in unbound_inputs(header.vk)
-    ]
-    return found
+    return found + weaknesses(header.vk)
 
 
 def digest(frame: Frame, *sections: int) -> str:
