@@ -115,6 +115,17 @@ def test_filecoin_digest_rule(fixtures: Path) -> None:
     assert {len(entry["digest"]) for entry in published.values()} == {len(V27_SEAL_VK_DIGEST)}
 
 
+def test_l2_one_flipped_byte_changes_the_digest(fixtures: Path, params: bytes) -> None:
+    sapling = (fixtures / "zcash/sapling-output.params").read_bytes()
+    for data in (params, sapling):
+        digests = {bellman.key_digest(data)}
+        for at in (0, len(data) // 2, len(data) - 1):
+            flipped = bytearray(data)
+            flipped[at] ^= 1
+            digests.add(bellman.key_digest(bytes(flipped)))
+        assert len(digests) == 4
+
+
 def test_digest_is_the_same_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     data = bytes(range(256)) * 5
     whole = bellman.key_digest(data)

@@ -62,7 +62,7 @@ def ptau_group() -> None:
 
 @ptau_group.command("new", short_help="Powers made here, for tests and demos.")
 @click.argument("curve")
-@click.argument("power", type=click.IntRange(1, 28))
+@click.argument("power", type=int)
 @output_option
 @threads_option
 @json_option
