@@ -228,7 +228,7 @@ def test_proving_leaves_no_thread_behind(
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted(number: signal.Signals, tmp_path: Path) -> None:
     target = tmp_path / "p.ptau"
     target.write_text("old")

@@ -176,6 +176,19 @@ def test_unsatisfied_witness_keeps_the_old_files(curve: Curve, refused: Callable
     refused("prove", made.zkey, made.false_witness, status=1)
 
 
+@pytest.mark.parametrize("place", ["cuzk.prover.session.prove", "cuzk.formats.source.os.fsync"])
+def test_interrupted_while_proving_and_while_writing(
+    place: str, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    made = files("bn254")
+    monkeypatch.setattr(place, interrupt)
+    line = refused("prove", made.zkey, made.wtns, status=130)
+    assert line == "interrupted; nothing was written"
+
+
 def test_unsatisfied_constraint_is_named(refused: Callable[..., str]) -> None:
     made = files("bn254")
     line = refused("prove", made.zkey, made.false_witness, "--circuit", made.r1cs, status=1)

@@ -138,7 +138,8 @@ def _explain(error: Exception) -> tuple[int, str, str]:
         where = f"{error.filename}: " if error.filename else ""
         return 2, "file", f"{where}{error.strerror or error}"
     if isinstance(error, MemoryError):
-        return 3, "out-of-memory", "not enough memory for this key and witness on this machine"
+        reason = f": {error}" if str(error) else ""
+        return 3, "out-of-memory", f"not enough memory on this machine{reason}"
     kind = type(error).__name__
     return 2, "internal", f"internal error: {kind}: {error}; CUZK_DEBUG=1 shows where"
 

@@ -19,7 +19,7 @@ def check_outputs(outputs: dict[str, Path], inputs: dict[str, Path]) -> None:
     for name, path in outputs.items():
         if path.is_dir():
             raise FormatError(f"{name} {path}: expected a file to write, found a directory")
-        folder = path.parent
+        folder = path.resolve().parent if path.is_symlink() else path.parent
         if not folder.is_dir():
             raise FormatError(
                 f"{name} {path}: the directory {folder} does not exist; make it first"

@@ -18,7 +18,7 @@ from cuzk.cli.options import (
 )
 from cuzk.cli.outputs import check_outputs
 from cuzk.cli.terminal import answer, one_line, progress, say, size, table
-from cuzk.curves import BLS12_381
+from cuzk.curves import BLS12_381, Curve
 from cuzk.errors import CuzkError, DeviceUnavailable
 from cuzk.formats.bellman import write_proof_bytes
 from cuzk.formats.snarkjs_json import proof_json, public_json
@@ -104,11 +104,8 @@ def prove_command(
             on_phase=None if bar is None else lambda name: bar(name, PHASES.get(name, 0.0)),
         )
         with prover:
-            if binary and prover.key.curve is not BLS12_381:
-                raise CuzkError(
-                    f"-o {output}: expected a key on BLS12-381 for a proof of 192 bytes, found one on "
-                    f"{prover.key.curve.title}; take --format json"
-                )
+            if binary:
+                _expect_bytes_for(prover.key.curve, output)
             result = prover.prove(witness)
     encode = write_proof_bytes if binary else proof_json
     write_together({output: [encode(result.proof)], public: [public_json(result.public)]})
@@ -120,6 +117,15 @@ def prove_command(
         )
     else:
         say("\n".join(_report_lines(result.report)), error=True)
+
+
+def _expect_bytes_for(curve: Curve, output: Path) -> None:
+    """Only one of the curves has proof bytes: said before the work."""
+    if curve is not BLS12_381:
+        raise CuzkError(
+            f"-o {output}: expected a key on BLS12-381 for a proof of 192 bytes, found one on "
+            f"{curve.title}; take --format json"
+        )
 
 
 def _report_lines(report: Report) -> list[str]:

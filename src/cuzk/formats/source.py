@@ -219,7 +219,8 @@ def _refusals(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except (OSError, ValueError) as error:
         shown = printable(os.fsdecode(os.fspath(path)))
-        raise CuzkError(f"{shown}: cannot be written: {_reason(error)}") from None
+        reason = (isinstance(error, OSError) and error.strerror) or printable(str(error))
+        raise CuzkError(f"{shown}: cannot be written: {reason}") from None
 
 
 def _mode(path: str | os.PathLike[str]) -> int | None:

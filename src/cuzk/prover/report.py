@@ -21,7 +21,7 @@ STATUS = Path("/proc/self/status")
 class Report:
     """``milliseconds`` has "load" (reading the key, not part of "total"), the phases "evaluate",
     "quotient", "commit", "assemble" and "verify", each sum of "commit" as "commit.a" and so on, "check"
-    where the witness was checked against the circuit first, and "total", the whole call.
+    (reading the witness and what is known of the circuit), and "total", the whole call.
     """
 
     device: str
