@@ -24,6 +24,7 @@ from cuzk.formats.iden3.frame import read_frame
 from cuzk.formats.points import decode_uncompressed
 from cuzk.formats.source import Readable, Source
 from cuzk.groth16 import Proof
+from cuzk.load import kind_of
 from cuzk.membership import EXPECTED
 from cuzk.verifier import warnings as key_warnings
 
@@ -78,23 +79,17 @@ def inspect(what: Readable, *, full: bool = False, threads: int = 1) -> Inspecti
 
 
 def _reader(source: Source) -> Callable[[Look], Inspection]:
-    start = source.data[:64].tobytes()
-    by_magic = {b"r1cs": _r1cs, b"wtns": _wtns, b"zkey": _zkey, b"ptau": _ptau}
-    if start[:4] in by_magic:
-        return by_magic[start[:4]]
-    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith((b"{", b"[")):
-        return _json(source, text[:1])
-    if source.size % bellman.PROOF_BYTES == 0 and start[0] & COMPRESSED:
+    kind = kind_of(source)
+    if kind == "object":
+        return _object(source)
+    if kind in READERS:
+        return READERS[kind]
+    if source.size % bellman.PROOF_BYTES == 0 and source.data[0] & COMPRESSED:
         return _proof_bytes
-    if source.size % 32 == 0 and start[:32] == (1).to_bytes(32, "little"):
-        return _wtns  # values without a header: the reader's message says so
     return _bellman
 
 
-def _json(source: Source, first: bytes) -> Callable[[Look], Inspection]:
-    if first == b"[":
-        return _public
+def _object(source: Source) -> Callable[[Look], Inspection]:
     text = source.data.tobytes()
     if b'"pi_a"' in text:
         return _proof
@@ -311,3 +306,13 @@ def _verification_key(look: Look) -> Inspection:
         {"file": blake2b(source.data.data, digest_size=32).hexdigest()},
         warnings=tuple(key_warnings(vk)), checked="every point",
     )  # fmt: skip
+
+
+READERS: Mapping[str, Callable[[Look], Inspection]] = {
+    "r1cs": _r1cs,
+    "wtns": _wtns,
+    "raw": _wtns,  # its message says what is missing
+    "zkey": _zkey,
+    "ptau": _ptau,
+    "array": _public,
+}
