@@ -167,9 +167,9 @@ class CpuBackend:
         return into
 
     def msm(self, bases: Buffer, scalars: Buffer, wires: object = None) -> Points:
-        """Scalars in Montgomery form are converted to a fresh array first."""
+        """Scalars in Montgomery form or another order are copied first."""
         with native("msm"):
-            words = self._natural(vector(scalars, "msm")).words
+            words = self._plain(scalars)
             index: NDArray[np.uint32] | None = None
             if isinstance(wires, range):
                 words = self._span(words, wires)
@@ -177,10 +177,6 @@ class CpuBackend:
                 index = np.ascontiguousarray(wires)
             elif wires is not None:
                 raise KernelError("cpu: msm: expected wires as None, a range or a uint32 array")
-            if scalars.montgomery:
-                plain = np.empty_like(words)
-                _core.from_montgomery(self.curve.name, "fr", words, plain, self.threads)
-                words = plain
             out = np.zeros((1, self.curve.point_words(bases.kind)), np.uint64)
             _core.msm(self.curve.name, bases.kind, points(bases), words, index, out, self.threads)
         return Points(self.curve, bases.kind, out)
@@ -213,6 +209,17 @@ class CpuBackend:
         if wires.step != 1:
             return words[np.asarray(wires, np.int64)]
         return words[wires.start : wires.start + len(wires)]
+
+    def _plain(self, scalars: Buffer) -> Words:
+        """Plain form, natural order; at most one copy."""
+        given = vector(scalars, "msm")
+        if not scalars.montgomery:
+            return self._natural(given).words
+        words = np.empty_like(given.words)
+        _core.from_montgomery(self.curve.name, "fr", given.words, words, self.threads)
+        if given.bit_reversed:
+            _core.bit_reverse(words, self.threads)
+        return words
 
     def _natural(self, value: Vector) -> Vector:
         """A copy in natural order, or the vector itself where it is that already."""
