@@ -36,6 +36,9 @@ const steps = {
     return snarkjs.groth16.verify(json(vk), made.publicSignals, made.proof, logger);
   },
   verify: ({ vk, signals, proof }) => snarkjs.groth16.verify(json(vk), json(signals), json(proof), logger),
+  // what `snarkjs zkey export soliditycalldata` prints
+  calldata: async ({ signals, proof, text }) =>
+    (await snarkjs.groth16.exportSolidityCallData(json(proof), json(signals))) === text,
   async witness({ wasm, input, out }) {
     await snarkjs.wtns.calculate(input, wasm, out);
     return true;
