@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -228,17 +229,30 @@ def test_proving_leaves_no_thread_behind(
     assert capsys.readouterr().out == ""
 
 
+@pytest.fixture
+def signals_are_heard() -> Iterator[None]:
+    """A process started in the background inherits that some signals are ignored, and so would its children."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals_are_heard")
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc to see threads in")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted(number: signal.Signals, tmp_path: Path) -> None:
     target = tmp_path / "p.ptau"
     target.write_text("old")
     process = subprocess.Popen(
-        [*COMMAND, "ptau", "new", "bls12_381", "15", "-o", target, "--threads", "1"],
+        [*COMMAND, "ptau", "new", "bls12_381", "15", "-o", target, "--threads", "2"],
         env=environment(),
         stderr=subprocess.PIPE,
     )
-    time.sleep(1.0)  # the work takes many seconds; starting it takes a few tenths
-    assert process.poll() is None
+    tasks = Path(f"/proc/{process.pid}/task")
+    while process.poll() is None and len(list(tasks.iterdir())) < 2:
+        time.sleep(0.01)  # the native code starts the second thread
     process.send_signal(number)
     err = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 130
