@@ -174,3 +174,9 @@ def test_import_is_light() -> None:
 def test_every_module_says_what_it_is() -> None:
     for path in MODULES:
         assert ast.get_docstring(ast.parse(path.read_text())), path
+
+
+def test_one_test_file_of_a_name() -> None:
+    """pytest and mypy know a test file by its name alone."""
+    names = [path.name for path in Path(__file__).parent.rglob("*.py")]
+    assert len(names) == len(set(names)), sorted({name for name in names if names.count(name) > 1})

@@ -144,3 +144,25 @@ def test_standard_output_on_a_full_disk(more: list[str]) -> None:
         )
     assert done.returncode == 2
     assert done.stderr == "cuzk: standard output: cannot be written: No space left on device\n"
+
+
+def test_interrupted_while_loading() -> None:
+    """Ctrl-C before the first command's module is there."""
+    code = (
+        "import sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'click': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "from cuzk.cli import main\n"
+        "main(['--version'])\n"
+    )
+    done = subprocess.run(
+        [*COMMAND[:1], "-c", code],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "cuzk: interrupted; nothing was written\n"

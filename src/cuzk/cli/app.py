@@ -96,7 +96,7 @@ def environment() -> Environment:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command and exit; the console script's entry point."""
+    """Run a command and exit."""
     arguments = sys.argv[1:] if arguments is None else arguments
     quiet_blas()
     for ending in (signal.SIGTERM, signal.SIGHUP):
