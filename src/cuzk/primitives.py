@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -29,7 +30,7 @@ def msm(
     curve, not for the subgroup. ``scalars``: integers, taken modulo r; or Scalars, or an (n, 4) uint64
     array of plain values below r. FormatError where something is malformed.
     """
-    curve = curve_named(curve) if isinstance(curve, str) else curve
+    curve = _curve(curve)
     if group not in GROUPS:
         raise FormatError(f"group: expected g1 or g2, found {group!r}")
     count = thread_count(threads)
@@ -58,12 +59,14 @@ def ntt(
     array of plain values below r, answered with such an array. w = generator^((r - 1) / n); the default
     generator is 5, snarkjs' choice on both curves (bellman and arkworks take 7 on BLS12-381).
     """
-    curve = curve_named(curve) if isinstance(curve, str) else curve
+    curve = _curve(curve)
     count = thread_count(threads)
     given = _scalars(curve, values, count)
     n = len(given)
     if n < 1 or n & (n - 1):
         raise FormatError(f"ntt: expected 2^k values, found {n}")
+    if generator is not None and pow(generator, (curve.r - 1) // 2, curve.r) != curve.r - 1:
+        raise FormatError(f"generator: expected a quadratic non-residue of Fr, found {generator}")
     root = curve.root_of_unity(n.bit_length() - 1, generator)
     x = np.empty((n, curve.fr_words), dtype=np.uint64)
     _core.to_montgomery(curve.name, "fr", given.words, x, count)
@@ -97,7 +100,7 @@ def _scalars(curve: Curve, values: Scalars | Words | Sequence[int], threads: int
             return Scalars.from_ints(curve, values.ints())
         values = values.words
     if not isinstance(values, np.ndarray):
-        return Scalars.from_ints(curve, values)
+        return Scalars.from_ints(curve, _integers(values, "scalars"))
     words = _array(values, curve.fr_words, "scalars")
     if (index := _core.first_not_canonical(curve.name, "fr", words, threads)) >= 0:
         raise FormatError(f"scalars: index {index}: expected a value below r, found a larger one")
@@ -125,11 +128,36 @@ def _points(
 
 
 def _from_coordinates(curve: Curve, group: str, points: Sequence[Affine]) -> Points:
+    wanted, affine = curve.coordinates(group), list[Affine]()
     for index, point in enumerate(points):
-        if point is None:
-            continue
-        if len(point) != curve.coordinates(group) or not all(0 <= c < curve.p for c in point):
+        where = f"points: index {index}"
+        if point is not None and not isinstance(point, Sequence | np.ndarray):
+            raise FormatError(f"{where}: expected coordinates, found {type(point).__name__}")
+        values = None if point is None else tuple(_integers(point, where))
+        if values is not None and (
+            len(values) != wanted or not all(0 <= c < curve.p for c in values)
+        ):
+            raise FormatError(f"{where}: expected {wanted} coordinates below p, found {point}")
+        affine.append(values)
+    return Points.from_affine(curve, group, affine)
+
+
+def _integers(values: Iterable[object], where: str) -> list[int]:
+    """Python integers (numpy's would overflow), or FormatError."""
+    found = []
+    for index, value in enumerate(values):
+        try:
+            found.append(operator.index(value))  # type: ignore[arg-type]
+        except TypeError:
             raise FormatError(
-                f"points: index {index}: expected {curve.coordinates(group)} coordinates below p, found {point}"
-            )
-    return Points.from_affine(curve, group, points)
+                f"{where}: index {index}: expected an integer, found {type(value).__name__}"
+            ) from None
+    return found
+
+
+def _curve(curve: Curve | str) -> Curve:
+    """One of the two that have native arithmetic."""
+    found = curve_named(curve) if isinstance(curve, str) else curve
+    if found.is_toy:
+        raise FormatError(f"curve: expected bn128 or bls12381, found {found.name}")
+    return found

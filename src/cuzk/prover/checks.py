@@ -100,6 +100,11 @@ def check_witness(witness: Scalars, key: ProvingKey, matrices: Matrices, name: s
             f"{name}: expected {matrices.wires} wires as {key.source} has, found {len(witness)}: "
             f"it belongs to another circuit (key {key.digest[:16]}, circuit {matrices.digest[:16]})"
         )
+    shape, dtype = witness.words.shape, witness.words.dtype
+    if shape != (len(witness), curve.fr_words) or dtype != np.uint64:
+        raise FormatError(
+            f"{name}: expected a (n, {curve.fr_words}) array of uint64, found {shape} of {dtype}"
+        )
     if (index := _core.first_not_canonical(curve.name, "fr", witness.words, 1)) >= 0:
         raise FormatError(f"{name}: wire {index}: expected a value below r, found a larger one")
     if witness.montgomery:

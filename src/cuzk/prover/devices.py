@@ -28,6 +28,6 @@ def thread_count(asked: int | None) -> int:
         if hasattr(os, "sched_getaffinity"):
             return len(os.sched_getaffinity(0))
         return os.cpu_count() or 1
-    if not 1 <= asked <= 4096:
-        raise FormatError(f"threads: expected 1 to 4096, found {asked}")
+    if not isinstance(asked, int) or not 1 <= asked <= 4096:
+        raise FormatError(f"threads: expected 1 to 4096, found {asked!r}")
     return asked

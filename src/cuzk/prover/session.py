@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import secrets
 import threading
 from collections.abc import Callable
@@ -100,7 +101,7 @@ class Prover:
     def prove_insecure(self, witness: Scalars | Readable, r: int, s: int) -> Result:
         """As :meth:`prove` with blinding that the caller knows: such a proof is not zero-knowledge."""
         with self._lock:
-            return self._prove(witness, r, s)
+            return self._prove(witness, operator.index(r), operator.index(s))
 
     def close(self) -> None:
         """Let go of key and device."""
