@@ -130,12 +130,12 @@ def show(row: dict[str, Any]) -> None:
     )
     for name, found in row["programs"].items():
         times = found["wall"] / ours["wall"], found["cpu"] / ours["cpu"]
-        said = row["reported"].get(name)
-        split = f"  load {said['load']:.3f} prove {said['prove']:.3f}" if said else ""
+        said = row["reported"].get(name, {})
+        split = "  ".join(f"{part} {seconds:.3f}" for part, seconds in said.items())
         print(
             f"    {name:9}{found['wall']:8.3f} s{found['cpu']:8.3f} cpu s"
             f"{found['peak_bytes'] / 1e6:7.0f} MB = {found['peak_bytes'] / key:5.2f} keys"
-            f"   x{times[0]:.2f} wall x{times[1]:.2f} cpu{split}"
+            f"   x{times[0]:.2f} wall x{times[1]:.2f} cpu  {split}"
         )
     names = ("load", "witness", "evaluate", "quotient", "commit", "assemble", "prove", "verify")
     cells = [f"{n} {phases[n]['wall_ms']:.1f} ({phases[n]['cpu_ms']:.1f})" for n in names]
