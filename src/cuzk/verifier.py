@@ -26,6 +26,7 @@ from cuzk.curves import Curve
 from cuzk.errors import CircuitError, FormatError, InsecureKeyError
 from cuzk.groth16 import Proof, VerifyingKey, insecurity, weaknesses
 from cuzk.membership import FOUND, first_bad
+from cuzk.prover.devices import thread_count
 from cuzk.vectors import Points, Scalars, pack, unpack
 
 Public: TypeAlias = Sequence[int] | Scalars
@@ -42,6 +43,7 @@ class Verifier:
     """
 
     def __init__(self, vk: VerifyingKey, *, insecure_key: bool = False, threads: int = 1) -> None:
+        threads = thread_count(threads)
         _check_key(vk, threads)
         reason = insecurity(vk)
         if reason and not insecure_key:

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ import cuzk
 from circuits import chain
 from cuzk.circuit import Circuit
 from cuzk.curves import BN254, Curve
-from cuzk.errors import ProofError
+from cuzk.errors import OutOfMemory, ProofError
 from cuzk.formats.iden3.zkey import read_zkey
+from cuzk.formats.iden3.zkey_header import zkey_frame
 from cuzk.formats.iden3.zkey_writer import write_zkey
 from cuzk.groth16 import ProvingKey
+from cuzk.prover.plan import installed_bytes
 from cuzk.prover.report import STATUS
 from cuzk.prover.session import Prover, Result
 from cuzk.setup import Secrets, insecure_setup
@@ -90,6 +93,28 @@ def test_a_key_replaced_by_rename_does_not_disturb(curve: Curve, key_file: Path)
         write_zkey(key_file, key_of(chain(curve, 2)))
         result = prover.prove(chain(curve, LARGE).witness())
     assert verify(vk, result.public, result.proof)
+
+
+def test_a_sparse_key_of_the_largest_domain(tmp_path: Path) -> None:
+    """16 GiB of H that take no disk: read at once, and refused before any work where it does not fit."""
+    small, large = tmp_path / "small.zkey", tmp_path / "large.zkey"
+    circuit = chain(BN254, 5)
+    write_zkey(small, key_of(circuit))
+    frame, domain = zkey_frame(small), 1 << BN254.two_adicity
+    data, (header, _) = small.read_bytes(), frame.table[2]
+    at = header + 2 * (4 + 32) + 8
+    data = data[:at] + domain.to_bytes(4, "little") + data[at + 4 :]
+    start, _ = frame.table[9]
+    assert max(frame.table, key=lambda n: frame.table[n][0]) == 9
+    large.write_bytes(data[: start - 8] + (64 * domain).to_bytes(8, "little"))
+    os.truncate(large, start + 64 * domain)
+    begin = process_time()
+    with pytest.raises(OutOfMemory, match="the limit is 1073741824"):
+        Prover(large, memory=1 << 30)
+    if installed_bytes() < 3 * 32 * domain:
+        with pytest.raises(OutOfMemory, match=r"domain of 2\^28 alone"):
+            Prover(large)
+    assert process_time() - begin < 2
 
 
 def test_points_outlive_everything_that_made_them(key_file: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from cuzk.groth16 import BELLMAN, ProvingKey
 from cuzk.r1cs import Matrices
 from cuzk.vectors import Points
@@ -22,9 +24,18 @@ def plan_bytes(key: ProvingKey, circuit: Matrices) -> int:
     points = sum(map(_points_bytes, [key.h, *(query.points for query in queries)]))
     file = points + key.file_bytes if key.recipe == BELLMAN else max(points, key.file_bytes)
     known = {id(m): m for m in (key.matrices, circuit) if m is not None}
-    scalar = 8 * key.curve.fr_words
-    vectors = (3 << key.log_domain) + circuit.wires
-    return PROCESS_BYTES + file + sum(map(_matrices_bytes, known.values())) + scalar * vectors
+    matrices = sum(map(_matrices_bytes, known.values()))
+    return PROCESS_BYTES + file + matrices + vector_bytes(key, circuit)
+
+
+def vector_bytes(key: ProvingKey, circuit: Matrices) -> int:
+    """The part that cannot be dropped and read again: three vectors over the domain, and the witness."""
+    return 8 * key.curve.fr_words * ((3 << key.log_domain) + circuit.wires)
+
+
+def installed_bytes() -> int:
+    """The machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _points_bytes(points: Points) -> int:

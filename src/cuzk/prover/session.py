@@ -20,7 +20,7 @@ from cuzk.load import load_circuit, load_key, load_witness, name_of, refuse_inse
 from cuzk.prover import ResidentKey, prove, reside
 from cuzk.prover.checks import check_same_circuit, check_satisfied, check_witness, circuit_of
 from cuzk.prover.devices import open_device, thread_count
-from cuzk.prover.plan import plan_bytes
+from cuzk.prover.plan import installed_bytes, plan_bytes, vector_bytes
 from cuzk.prover.report import Report, Stopwatch, peak_bytes, versions
 from cuzk.r1cs import Matrices
 from cuzk.vectors import Scalars
@@ -45,8 +45,8 @@ class Prover:
     :func:`cuzk.load_circuit` takes: needed for bellman's keys, and for any key it makes a witness that
     does not satisfy the circuit fail at once with the constraint's number (UnsatisfiedError).
     ``memory`` is a limit in bytes (OutOfMemory before any work), ``threads`` defaults to the CPUs this
-    process may use. A Prover serves one proof at a time; others wait. ``close`` (or leaving the ``with``
-    block) lets go of the key; no thread outlives a call.
+    process may use. A Prover may be used from several threads and serves one proof at a time;
+    others wait. ``close`` (or leaving the ``with`` block) lets go of the key; no thread outlives a call.
     """
 
     def __init__(
@@ -75,6 +75,11 @@ class Prover:
             raise OutOfMemory(
                 f"{key.source}: a proof needs {self._planned_bytes} bytes of memory, "
                 f"the limit is {memory}; raise it"
+            )
+        if (vectors := vector_bytes(key, matrices)) > (installed := installed_bytes()):
+            raise OutOfMemory(
+                f"{key.source}: a proof needs {vectors} bytes for vectors over its domain of "
+                f"2^{key.log_domain} alone, this machine has {installed}"
             )
         self._verifier = Verifier(key.vk, insecure_key=True, threads=self._threads)
         self._backend, self._reason = open_device(device, key.curve, self._threads)
