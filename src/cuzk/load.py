@@ -114,7 +114,7 @@ def refuse_insecure(vk: VerifyingKey, name: str) -> None:
     """InsecureKeyError where delta or another element is known: anyone could forge such a key's proofs."""
     if reason := insecurity(vk):
         raise InsecureKeyError(
-            f"{name}: expected a secret delta, found an insecure key: {reason}: anyone can forge proofs "
+            f"{name}: expected secrets that nobody knows, found an insecure key: {reason}: anyone can forge proofs "
             "for it; contribute to it, or say that an insecure key is meant"
         )
 

@@ -352,7 +352,11 @@ def test_v9_delta_equal_to_gamma_is_refused_unless_meant(curve: Curve) -> None:
         (1, 7, "delta = 1"),
     ):
         data = with_delta(curve, delta, gamma, EMPTY_RECORD)
-        refused(data, f"section 2 (header): expected a secret delta, found {why}", InsecureKeyError)
+        refused(
+            data,
+            f"section 2 (header): expected secrets that nobody knows, found {why}",
+            InsecureKeyError,
+        )
         assert read_zkey(data, insecure_key=True).vk.delta_g2.words.tobytes() == files.point(curve, "g2", delta)  # fmt: skip
         warnings = read_zkey_header(data).warnings
         assert warnings[0].startswith(f"insecure: {why}")
@@ -549,7 +553,9 @@ def test_real_keys(fixtures: Path, tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", INSECURE)
 def test_v9_real_keys_without_contribution(fixtures: Path, name: str) -> None:
-    with pytest.raises(InsecureKeyError, match="expected a secret delta, found delta = gamma"):
+    with pytest.raises(
+        InsecureKeyError, match="expected secrets that nobody knows, found delta = gamma"
+    ):
         read_zkey(fixtures / name)
 
 

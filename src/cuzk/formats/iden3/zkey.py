@@ -46,14 +46,14 @@ def read_zkey(what: Readable, *, insecure_key: bool = False, threads: int = 1) -
     """The key, its points still in the file (see fields.MappedPoints).
 
     Points of sections 5 to 9 are not checked (see :func:`check_zkey_points`): a prover verifies what it
-    makes. A key with delta = gamma or delta = generator raises InsecureKeyError unless ``insecure_key``.
+    makes. A key under which anyone can forge (``insecurity``) raises InsecureKeyError unless ``insecure_key``.
     ``threads`` check IC: 50 us a point on BLS12-381, nothing to speak of on BN254 (one core of an EPYC).
     """
     frame = zkey_frame(what)
     header = zkey_header(frame, threads)
     if header.insecure and not insecure_key:
         raise InsecureKeyError(
-            f"{frame.where(HEADER)}: expected a secret delta, found {header.insecure}: anyone can forge proofs "
+            f"{frame.where(HEADER)}: expected secrets that nobody knows, found {header.insecure}: anyone can forge proofs "
             "for this key; contribute to it, or say that an insecure key is meant"
         )
     curve, wires, public = header.curve, header.wires, header.public
