@@ -240,15 +240,14 @@ def test_false_witness_with_a_circuit_names_the_constraint(curve: Curve) -> None
     text = refusal(
         UnsatisfiedError, without_c(key_of(curve)), witness, circuit=cubic(curve).matrices()
     )
-    assert "constraint 0 of 2 is not satisfied: (w[2]) * (w[2]) = (w[3]): " in text
-    assert "left side 3 * 3 = 9, right side 10" in text
+    assert "constraint 0 of 2 is not satisfied: (w[2]) * (w[2]) = (w[3])" in text
     witness = Scalars.from_ints(curve, [1, 36, 3, 9])
     text = refusal(
         UnsatisfiedError, without_c(key_of(curve)), witness, circuit=cubic(curve).matrices()
     )
     assert "constraint 1 of 2 is not satisfied" in text
     assert "(w[1] + -w[2] + -5)" in text
-    assert "left side 9 * 3 = 27, right side 28" in text
+    assert "36" not in text  # the witness is secret, messages are not
 
 
 def test_false_witness_without_a_circuit_fails_the_self_check(curve: Curve) -> None:
