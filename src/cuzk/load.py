@@ -10,6 +10,7 @@ from pathlib import Path
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import CircuitError, FormatError, InsecureKeyError
 from cuzk.formats.bellman import (
+    file_digest,
     read_layout,
     read_params,
     read_params_layout,
@@ -65,17 +66,21 @@ def load_key(
     what: Readable,
     circuit: Matrices | Readable | None = None,
     *,
+    digest: str | None = None,
     insecure_key: bool = False,
     threads: int = 1,
 ) -> ProvingKey:
     """A proving key: a .zkey, or bellman's .params, which need the ``circuit`` beside them.
 
     ``what`` is a path, bytes, anything with the buffer protocol, or a binary file. Points are used where
-    they lie, so a file must stay as it is meanwhile. Raises InsecureKeyError for a key whose delta is
+    they lie, so a file must stay as it is meanwhile. ``digest`` is the hexadecimal BLAKE2b-512 of the
+    whole file or its first 32 digits, as Filecoin publishes them: FormatError where the file has another. Raises InsecureKeyError for a key whose delta is
     known, unless ``insecure_key``.
     """
     source = Source.open(what, "a .zkey or .params file")
     kind = kind_of(source)
+    if digest is not None:
+        _expect_digest(source, digest)
     if kind == "zkey":
         key = read_zkey(source, insecure_key=insecure_key, threads=threads)
     elif kind:
@@ -85,6 +90,20 @@ def load_key(
     if not insecure_key:
         refuse_insecure(key.vk, key.source)
     return key
+
+
+def _expect_digest(source: Source, digest: str) -> None:
+    wanted = digest.strip().lower()
+    if len(wanted) not in (32, 128) or wanted.strip("0123456789abcdef"):
+        raise FormatError(
+            f"digest: expected 32 or 128 hexadecimal digits of a BLAKE2b-512, found {digest!r}"
+        )
+    found = file_digest(source.data)[: len(wanted)]
+    if found != wanted:
+        raise FormatError(
+            f"{source.name}: expected the file with digest {wanted}, found {found}: it is damaged or another "
+            "file; fetch it again"
+        )
 
 
 def _load_params(source: Source, circuit: Matrices | Readable | None, threads: int) -> ProvingKey:

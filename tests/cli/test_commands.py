@@ -1,5 +1,6 @@
 """The commands one after the other, as in README, and what each prints."""
 
+import hashlib
 import json
 import os
 import pty
@@ -178,6 +179,40 @@ def test_key_of_bellman_with_its_circuit(
         assert capsys.readouterr().out == "valid\n"
     assert app.run(["export", "vk", "c.params"]) == 0
     assert app.run(["verify", "verification_key.json", "public.json", "proof.bin"]) == 0
+
+
+def test_l2_digest_of_the_key_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """L2: with a digest a flipped byte is refused, both digests named; without, bellman's key is warned of."""
+    made = files("bls12_381")
+    monkeypatch.chdir(tmp_path)
+    secrets = Secrets(tau=7, alpha=11, beta=13, gamma=17, delta=19)
+    write_params(Path("c.params"), insecure_setup(cubic(BLS12_381).matrices(), secrets, BELLMAN))
+    good = hashlib.blake2b(Path("c.params").read_bytes()).hexdigest()
+    inputs = ["prove", "c.params", str(made.wtns), "--circuit", str(made.r1cs)]
+    assert app.run(inputs) == 0
+    assert "warning: c.params" in capsys.readouterr().err
+    for digest in (good, good[:32], good.upper()):
+        assert app.run([*inputs, "--key-digest", digest]) == 0
+        assert "warning" not in capsys.readouterr().err
+    for name in ("proof.json", "public.json"):
+        Path(name).unlink()
+    for key, rest in (("c.params", ["--circuit", str(made.r1cs)]), (str(made.zkey), [])):
+        data = bytearray(Path(key).read_bytes())
+        wanted = hashlib.blake2b(data).hexdigest()[:32]
+        data[len(data) // 2] ^= 1
+        Path("flipped").write_bytes(data)
+        command = ["prove", "flipped", str(made.wtns), *rest, "--key-digest", wanted]
+        assert app.run(command) == 2
+        line = capsys.readouterr().err
+        assert "flipped" in line
+        assert wanted in line
+        assert hashlib.blake2b(data).hexdigest()[:32] in line
+    for nonsense in ("", "12", "g" * 32):
+        assert app.run([*inputs, "--key-digest", nonsense]) == 2
+        assert "hexadecimal digits" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.params", "flipped"]
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,11 @@ device_option = click.option(
     metavar="auto|cpu|cuda|cuda:N",
     help="Where to prove.",
 )
+digest_option = click.option(
+    "--key-digest",
+    metavar="HEX",
+    help="BLAKE2b-512 that KEY's file must have: all 128 digits or the first 32, as Filecoin publishes them.",
+)
 insecure_option = click.option(
     "--insecure-key",
     is_flag=True,

@@ -11,6 +11,7 @@ from cuzk.cli.app import cuzk_group, environment
 from cuzk.cli.options import (
     FILE,
     device_option,
+    digest_option,
     insecure_option,
     json_option,
     memory_option,
@@ -23,6 +24,7 @@ from cuzk.errors import CuzkError, DeviceUnavailable
 from cuzk.formats.bellman import write_proof_bytes
 from cuzk.formats.snarkjs_json import proof_json, public_json
 from cuzk.formats.source import write_together
+from cuzk.groth16 import BELLMAN
 from cuzk.prover.report import Report
 from cuzk.verifier import check
 
@@ -67,6 +69,7 @@ PHASES = {
 @device_option
 @threads_option
 @memory_option
+@digest_option
 @insecure_option
 @json_option
 def prove_command(
@@ -79,6 +82,7 @@ def prove_command(
     device: str,
     threads: int | None,
     memory: int | None,
+    key_digest: str | None,
     insecure_key: bool,
     as_json: bool,
 ) -> None:
@@ -100,6 +104,7 @@ def prove_command(
             device="cpu" if environment().no_gpu else device,
             threads=threads,
             memory=memory,
+            key_digest=key_digest,
             insecure_key=insecure_key,
             on_phase=None if bar is None else lambda name: bar(name, PHASES.get(name, 0.0)),
         )
@@ -138,8 +143,10 @@ def _report_lines(report: Report) -> list[str]:
             rows.append([f"    {part}" if part else f"  {name}", f"{spent[name]:.1f}"])
     rows.append(["proof", f"{spent['total']:.1f}"])
     rows.append(["key loaded before", f"{spent['load']:.1f}"])
+    unchecked = f"warning: {report.key}: its points rest on its digest, which was not checked: give --key-digest"
     return [
         *table(rows),
+        *([unchecked] if report.recipe == BELLMAN and not report.key_checked else []),
         f"device {report.device} ({report.reason}), {report.arithmetic} arithmetic, {report.threads} threads",
         f"{report.constraints} constraints, domain {report.domain}, {report.curve}; peak memory {size(report.peak_bytes)}",
     ]

@@ -211,11 +211,16 @@ def write_proof_bytes(proof: Proof) -> bytes:
 
 def key_digest(data: NDArray[np.uint8] | bytes) -> str:
     """Filecoin's name for a key file: the first 32 hexadecimal digits of its BLAKE2b-512."""
+    return file_digest(data)[:32]
+
+
+def file_digest(data: NDArray[np.uint8] | bytes) -> str:
+    """The 128 hexadecimal digits of a file's BLAKE2b-512."""
     view = data.data if isinstance(data, np.ndarray) else memoryview(data)
     state = blake2b()
     for start in range(0, len(view), HASHED_AT_ONCE):
         state.update(view[start : start + HASHED_AT_ONCE])
-    return state.hexdigest()[:32]
+    return state.hexdigest()
 
 
 def _layout(source: Source, *, vk_only: bool | None) -> ParamsLayout:

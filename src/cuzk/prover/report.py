@@ -35,6 +35,7 @@ class Report:
     key: str
     key_digest: str
     key_bytes: int
+    key_checked: bool  # the file had the digest that was asked for
     circuit_digest: str
     curve: str
     recipe: str

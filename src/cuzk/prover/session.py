@@ -13,7 +13,7 @@ from typing import Self
 
 from cuzk import _core
 from cuzk.backends import Backend
-from cuzk.errors import CuzkError, OutOfMemory, ProofError
+from cuzk.errors import CuzkError, FormatError, OutOfMemory, ProofError
 from cuzk.formats.source import Readable
 from cuzk.groth16 import Proof, ProvingKey
 from cuzk.load import load_circuit, load_key, load_witness, name_of, refuse_insecure
@@ -44,6 +44,7 @@ class Prover:
     ``key`` is a ProvingKey or what :func:`cuzk.load_key` takes; ``circuit`` Matrices or what
     :func:`cuzk.load_circuit` takes: needed for bellman's keys, and for any key it makes a witness that
     does not satisfy the circuit fail at once with the constraint's number (UnsatisfiedError).
+    ``key_digest`` is what the key file's digest must be (:func:`cuzk.load_key`).
     ``memory`` is a limit in bytes (OutOfMemory before any work), ``threads`` defaults to the CPUs this
     process may use. A Prover may be used from several threads and serves one proof at a time;
     others wait. ``close`` (or leaving the ``with`` block) lets go of the key; no thread outlives a call.
@@ -57,16 +58,28 @@ class Prover:
         device: str = "auto",
         threads: int | None = None,
         memory: int | None = None,
+        key_digest: str | None = None,
         insecure_key: bool = False,
         on_phase: Callable[[str], None] | None = None,
     ) -> None:
         start = perf_counter()
         self._threads = thread_count(threads)
+        self._key_checked = key_digest is not None
         self._on_phase = on_phase
         if circuit is not None and not isinstance(circuit, Matrices):
             circuit = load_circuit(circuit)
         if not isinstance(key, ProvingKey):
-            key = load_key(key, circuit, insecure_key=insecure_key, threads=self._threads)
+            key = load_key(
+                key,
+                circuit,
+                digest=key_digest,
+                insecure_key=insecure_key,
+                threads=self._threads,
+            )
+        elif key_digest is not None:
+            raise FormatError(
+                "key_digest: expected a key file to check, found a key that is loaded: give it to load_key"
+            )
         elif not insecure_key:
             refuse_insecure(key.vk, key.source)
         matrices = circuit_of(key, circuit)
@@ -188,6 +201,7 @@ class Prover:
             key=key.source,
             key_digest=key.digest,
             key_bytes=key.file_bytes,
+            key_checked=self._key_checked,
             circuit_digest=matrices.digest,
             curve=key.curve.name,
             recipe=key.recipe,
