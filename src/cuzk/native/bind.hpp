@@ -26,6 +26,11 @@ using In32 = nb::ndarray<const std::uint32_t, nb::c_contig, nb::device::cpu>;
 using Out32 = nb::ndarray<std::uint32_t, nb::c_contig, nb::device::cpu>;
 using InBytes = nb::ndarray<const std::uint8_t, nb::c_contig, nb::device::cpu>;
 
+// An array is taken as it is or refused: a converted copy would cost memory, and take what is written to it away.
+inline auto array_arg(const char* name) {
+  return nb::arg(name).noconvert();
+}
+
 // Rows of a (n, width) array, or ValueError.
 template <class Array>
 std::size_t rows_of(const Array& array, std::size_t width, const char* what) {
@@ -66,6 +71,21 @@ inline bool is_g2(const std::string& group) {
 }
 inline std::size_t fp_words(CurveId id) { return id == CurveId::bn254 ? 4 : 6; }
 inline std::size_t point_words(CurveId id, bool g2) { return fp_words(id) * (g2 ? 4 : 2); }
+
+// Where an output may share memory with an input: not at all, or only as one and the same array.
+template <class Array>
+bool overlaps(const Out64& out, const Array& in) {
+  auto first = reinterpret_cast<std::uintptr_t>(out.data()), other = reinterpret_cast<std::uintptr_t>(in.data());
+  return first < other + in.nbytes() && other < first + out.nbytes();
+}
+template <class Array>
+void expect_apart(const Out64& out, const Array& in, const char* what) {
+  if (overlaps(out, in)) throw std::invalid_argument(std::string("out: shares memory with ") + what);
+}
+inline void expect_apart_or_same(const Out64& out, const In64& in, const char* what) {
+  if (overlaps(out, in) && words(out) != words(in))
+    throw std::invalid_argument(std::string("out: shares part of its memory with ") + what);
+}
 
 using NoGil = nb::gil_scoped_release;
 

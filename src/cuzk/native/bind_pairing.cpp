@@ -30,6 +30,7 @@ Answer decompress(const std::string& curve, const std::string& group, InBytes da
     throw std::invalid_argument("decompress: expected bls12_381, found " + curve);
   std::size_t n = rows_of(data, point_words(id, g2) * 4, "data");  // x alone, 8 bytes a word
   expect_rows(out, n, point_words(id, g2), "out");
+  expect_apart(out, data, "data");
   NoGil release;
   return answer(pairing_ops(id).decompress(g2, data.data(), n, words_out(out), threads));
 }
@@ -54,13 +55,13 @@ void pairing(const std::string& curve, In64 g1, In64 g2, Out64 out) {
 }  // namespace
 
 void bind_pairing(nb::module_& m) {
-  m.def("first_bad_point", &first_bad_point, nb::arg("curve"), nb::arg("group"), nb::arg("points"),
+  m.def("first_bad_point", &first_bad_point, nb::arg("curve"), nb::arg("group"), array_arg("points"),
         nb::arg("subgroup"), nb::arg("threads"));
-  m.def("decompress", &decompress, nb::arg("curve"), nb::arg("group"), nb::arg("data"), nb::arg("out"),
+  m.def("decompress", &decompress, nb::arg("curve"), nb::arg("group"), array_arg("data"), array_arg("out"),
         nb::arg("threads"));
-  m.def("pairing_product_is_one", &pairing_product_is_one, nb::arg("curve"), nb::arg("g1"), nb::arg("g2"),
+  m.def("pairing_product_is_one", &pairing_product_is_one, nb::arg("curve"), array_arg("g1"), array_arg("g2"),
         nb::arg("threads"));
-  m.def("pairing", &pairing, nb::arg("curve"), nb::arg("g1"), nb::arg("g2"), nb::arg("out"));
+  m.def("pairing", &pairing, nb::arg("curve"), array_arg("g1"), array_arg("g2"), array_arg("out"));
 }
 
 }  // namespace cuzk

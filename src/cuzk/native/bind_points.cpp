@@ -27,6 +27,8 @@ void field_op(const std::string& curve, const std::string& field, const std::str
   std::size_t n = rows_of(a, width, "a");
   expect_rows(b, n, width, "b");
   expect_rows(out, n, width, "out");
+  expect_apart_or_same(out, a, "a");
+  expect_apart_or_same(out, b, "b");
   FieldOp operation = field_op_named(op);
   NoGil release;
   points_ops(id).field(which, operation, words(a), words(b), words_out(out), n);
@@ -53,10 +55,10 @@ void msm(const std::string& curve, const std::string& group, In64 bases, In64 sc
 }  // namespace
 
 void bind_points(nb::module_& m) {
-  m.def("field_op", &field_op, nb::arg("curve"), nb::arg("field"), nb::arg("op"), nb::arg("a"), nb::arg("b"),
-        nb::arg("out"));
-  m.def("msm", &msm, nb::arg("curve"), nb::arg("group"), nb::arg("bases"), nb::arg("scalars"),
-        nb::arg("index").none(), nb::arg("out"), nb::arg("threads"), nb::arg("width") = 0);
+  m.def("field_op", &field_op, nb::arg("curve"), nb::arg("field"), nb::arg("op"), array_arg("a"), array_arg("b"),
+        array_arg("out"));
+  m.def("msm", &msm, nb::arg("curve"), nb::arg("group"), array_arg("bases"), array_arg("scalars"),
+        array_arg("index").none(), array_arg("out"), nb::arg("threads"), nb::arg("width") = 0);
   m.def(
       "msm_width", [](const std::string& curve, std::size_t n) { return points_ops(curve_id(curve)).msm_width(n); },
       nb::arg("curve"), nb::arg("n"));

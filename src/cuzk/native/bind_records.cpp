@@ -106,12 +106,12 @@ nb::object number_values(InBytes records, std::size_t offset, In64 seed, Out32 o
 }  // namespace
 
 void bind_records(nb::module_& m) {
-  m.def("r1cs_terms", &r1cs_terms, nb::arg("curve"), nb::arg("data"), nb::arg("constraints"),
+  m.def("r1cs_terms", &r1cs_terms, nb::arg("curve"), array_arg("data"), nb::arg("constraints"),
         nb::arg("wires"));
-  m.def("r1cs_fill", &r1cs_fill, nb::arg("curve"), nb::arg("data"), nb::arg("constraints"),
-        nb::arg("row_ptrs"), nb::arg("wires"), nb::arg("coefficients"));
-  m.def("number_values", &number_values, nb::arg("records"), nb::arg("offset"), nb::arg("seed"),
-        nb::arg("out"));
+  m.def("r1cs_fill", &r1cs_fill, nb::arg("curve"), array_arg("data"), nb::arg("constraints"),
+        array_arg("row_ptrs"), array_arg("wires"), array_arg("coefficients"));
+  m.def("number_values", &number_values, array_arg("records"), nb::arg("offset"), array_arg("seed"),
+        array_arg("out"));
 }
 
 }  // namespace cuzk

@@ -41,6 +41,7 @@ void fixed_base(const std::string& curve, const std::string& group, In64 base, I
   std::size_t n = rows_of(scalars, 4, "scalars"), width = point_words(id, g2);
   expect_rows(base, 1, width, "base");
   expect_rows(out, n, width, "out");
+  expect_apart(out, scalars, "scalars");
   NoGil release;
   const SetupOps& ops = setup_ops(id);
   expect_scalars(ops, words(scalars), n, threads);
@@ -54,6 +55,8 @@ void scale_points(const std::string& curve, const std::string& group, In64 point
   std::size_t width = point_words(id, g2), n = rows_of(points, width, "points");
   expect_rows(scalar, 1, 4, "scalar");
   expect_rows(out, n, width, "out");
+  expect_apart(out, scalar, "scalar");
+  expect_apart_or_same(out, points, "points");
   NoGil release;
   const SetupOps& ops = setup_ops(id);
   expect_scalars(ops, words(scalar), 1, 1);
@@ -70,7 +73,6 @@ void group_ntt(const std::string& curve, const std::string& group, Out64 points,
   expect_rows(root, 1, 4, "root");
   NoGil release;
   const SetupOps& ops = setup_ops(id);
-  expect_scalars(ops, words(root), 1, 1);
   ops.group_ntt(g2, words_out(points), n, words(root), inverse, threads);
 }
 
@@ -86,6 +88,11 @@ void product_points(const std::string& curve, const std::string& group, In64 row
   SparseRows matrix{entries - 1,   words(row_ptr), wires.data(), coefficients.data(),
                     words(values), rows_of(values, 4, "values")};
   expect_rows(out, matrix.rows, width, "out");
+  expect_apart(out, row_ptr, "row_ptr");
+  expect_apart(out, wires, "wires");
+  expect_apart(out, coefficients, "coefficients");
+  expect_apart(out, values, "values");
+  expect_apart(out, points, "points");
   NoGil release;
   expect_matrix(matrix, terms, count);
   setup_ops(id).product_points(g2, matrix, words(points), words_out(out), threads);
@@ -94,14 +101,14 @@ void product_points(const std::string& curve, const std::string& group, In64 row
 }  // namespace
 
 void bind_setup(nb::module_& m) {
-  m.def("fixed_base", &fixed_base, nb::arg("curve"), nb::arg("group"), nb::arg("base"), nb::arg("scalars"),
-        nb::arg("out"), nb::arg("threads"));
-  m.def("scale_points", &scale_points, nb::arg("curve"), nb::arg("group"), nb::arg("points"),
-        nb::arg("scalar"), nb::arg("out"), nb::arg("threads"));
-  m.def("group_ntt", &group_ntt, nb::arg("curve"), nb::arg("group"), nb::arg("points"), nb::arg("root"),
+  m.def("fixed_base", &fixed_base, nb::arg("curve"), nb::arg("group"), array_arg("base"), array_arg("scalars"),
+        array_arg("out"), nb::arg("threads"));
+  m.def("scale_points", &scale_points, nb::arg("curve"), nb::arg("group"), array_arg("points"),
+        array_arg("scalar"), array_arg("out"), nb::arg("threads"));
+  m.def("group_ntt", &group_ntt, nb::arg("curve"), nb::arg("group"), array_arg("points"), array_arg("root"),
         nb::arg("inverse"), nb::arg("threads"));
-  m.def("product_points", &product_points, nb::arg("curve"), nb::arg("group"), nb::arg("row_ptr"),
-        nb::arg("wires"), nb::arg("coefficients"), nb::arg("values"), nb::arg("points"), nb::arg("out"),
+  m.def("product_points", &product_points, nb::arg("curve"), nb::arg("group"), array_arg("row_ptr"),
+        array_arg("wires"), array_arg("coefficients"), array_arg("values"), array_arg("points"), array_arg("out"),
         nb::arg("threads"));
 }
 

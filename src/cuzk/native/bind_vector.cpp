@@ -25,6 +25,7 @@ void convert(VectorOps::Convert VectorOps::*operation, const string& curve, cons
   bool fp = is_fp(field);
   std::size_t width = fp ? fp_words(id) : 4, n = rows_of(values, width, "values");
   expect_rows(out, n, width, "out");
+  expect_apart_or_same(out, values, "values");
   NoGil release;
   (vector_ops(id).*operation)(fp, words(values), words_out(out), n, threads);
 }
@@ -37,6 +38,9 @@ void pointwise(const string& curve, In64 a, std::optional<In64> b, std::optional
   if (minus) expect_rows(*minus, n, 4, "minus");
   expect_rows(scale, 1, 4, "scale");
   expect_rows(out, n, 4, "out");
+  expect_apart_or_same(out, a, "a");
+  if (b) expect_apart_or_same(out, *b, "b");
+  if (minus) expect_apart_or_same(out, *minus, "minus");
   const u64 *multiplier = b ? words(*b) : nullptr, *subtrahend = minus ? words(*minus) : nullptr;
   NoGil release;
   vector_ops(id).pointwise(words(a), multiplier, subtrahend, words(scale), words_out(out), n, threads);
@@ -46,9 +50,11 @@ void combine(const string& curve, std::vector<In64> vectors, In64 factors, Out64
   CurveId id = curve_id(curve);
   std::size_t n = rows_of(out, 4, "out");
   expect_rows(factors, vectors.size(), 4, "factors");
+  expect_apart(out, factors, "factors");
   std::vector<const u64*> starts;
   for (const In64& vector : vectors) {
     expect_rows(vector, n, 4, "vectors");
+    expect_apart_or_same(out, vector, "vectors");
     starts.push_back(words(vector));
   }
   NoGil release;
@@ -85,6 +91,11 @@ void product(const string& curve, In64 row_ptr, In32 wires, In32 coefficients, I
                      rows_of(values, 4, "values"),        words(witness),
                      rows_of(witness, 4, "witness")};
   std::size_t size = rows_of(out, 4, "out");
+  expect_apart(out, row_ptr, "row_ptr");
+  expect_apart(out, wires, "wires");
+  expect_apart(out, coefficients, "coefficients");
+  expect_apart(out, values, "values");
+  expect_apart(out, witness, "witness");
   NoGil release;
   vector_ops(id).product(input, words_out(out), size, bit_reversed, threads);
 }
@@ -104,6 +115,7 @@ void ntt(const string& curve, Out64 values, In64 root, In64 shift, bool inverse,
   expect_rows(root, 1, 4, "root");
   expect_rows(shift, 1, 4, "shift");
   std::size_t rows = twiddles ? rows_of(*twiddles, 4, "twiddles") : 0;
+  if (twiddles && overlaps(values, *twiddles)) throw std::invalid_argument("values: share memory with twiddles");
   const u64* table = rows ? words(*twiddles) : nullptr;
   NoGil release;
   vector_ops(id).ntt(words_out(values), n, words(root), words(shift), inverse, table, rows, threads);
@@ -125,34 +137,34 @@ void reverse_rows(Out64 values, int threads) {
 
 void bind_vector(nb::module_& m) {
   m.def("first_not_canonical", &first_not_canonical, nb::arg("curve"), nb::arg("field"),
-        nb::arg("values"), nb::arg("threads"));
+        array_arg("values"), nb::arg("threads"));
   m.def(
       "to_montgomery",
       [](const string& curve, const string& field, In64 values, Out64 out, int threads) {
         convert(&VectorOps::to_montgomery, curve, field, values, out, threads);
       },
-      nb::arg("curve"), nb::arg("field"), nb::arg("values"), nb::arg("out"), nb::arg("threads"));
+      nb::arg("curve"), nb::arg("field"), array_arg("values"), array_arg("out"), nb::arg("threads"));
   m.def(
       "from_montgomery",
       [](const string& curve, const string& field, In64 values, Out64 out, int threads) {
         convert(&VectorOps::from_montgomery, curve, field, values, out, threads);
       },
-      nb::arg("curve"), nb::arg("field"), nb::arg("values"), nb::arg("out"), nb::arg("threads"));
-  m.def("pointwise", &pointwise, nb::arg("curve"), nb::arg("a"), nb::arg("b").none(),
-        nb::arg("minus").none(), nb::arg("scale"), nb::arg("out"), nb::arg("threads"));
-  m.def("combine", &combine, nb::arg("curve"), nb::arg("vectors"), nb::arg("factors"), nb::arg("out"),
+      nb::arg("curve"), nb::arg("field"), array_arg("values"), array_arg("out"), nb::arg("threads"));
+  m.def("pointwise", &pointwise, nb::arg("curve"), array_arg("a"), array_arg("b").none(),
+        array_arg("minus").none(), array_arg("scale"), array_arg("out"), nb::arg("threads"));
+  m.def("combine", &combine, nb::arg("curve"), array_arg("vectors"), array_arg("factors"), array_arg("out"),
         nb::arg("threads"));
-  m.def("powers", &powers, nb::arg("curve"), nb::arg("base"), nb::arg("first"), nb::arg("out"),
+  m.def("powers", &powers, nb::arg("curve"), array_arg("base"), array_arg("first"), array_arg("out"),
         nb::arg("threads"));
-  m.def("lagrange", &lagrange, nb::arg("curve"), nb::arg("root"), nb::arg("tau"), nb::arg("out"),
+  m.def("lagrange", &lagrange, nb::arg("curve"), array_arg("root"), array_arg("tau"), array_arg("out"),
         nb::arg("threads"));
-  m.def("product", &product, nb::arg("curve"), nb::arg("row_ptr"), nb::arg("wires"),
-        nb::arg("coefficients"), nb::arg("values"), nb::arg("witness"), nb::arg("out"),
+  m.def("product", &product, nb::arg("curve"), array_arg("row_ptr"), array_arg("wires"),
+        array_arg("coefficients"), array_arg("values"), array_arg("witness"), array_arg("out"),
         nb::arg("bit_reversed"), nb::arg("threads"));
-  m.def("twiddles", &twiddles, nb::arg("curve"), nb::arg("root"), nb::arg("out"), nb::arg("threads"));
-  m.def("ntt", &ntt, nb::arg("curve"), nb::arg("values"), nb::arg("root"), nb::arg("shift"),
-        nb::arg("inverse"), nb::arg("threads"), nb::arg("twiddles").none() = nb::none());
-  m.def("bit_reverse", &reverse_rows, nb::arg("values"), nb::arg("threads") = 1);
+  m.def("twiddles", &twiddles, nb::arg("curve"), array_arg("root"), array_arg("out"), nb::arg("threads"));
+  m.def("ntt", &ntt, nb::arg("curve"), array_arg("values"), array_arg("root"), array_arg("shift"),
+        nb::arg("inverse"), nb::arg("threads"), array_arg("twiddles").none() = nb::none());
+  m.def("bit_reverse", &reverse_rows, array_arg("values"), nb::arg("threads") = 1);
 }
 
 }  // namespace cuzk

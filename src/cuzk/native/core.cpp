@@ -1,5 +1,7 @@
 // The extension module cuzk._core: picks the arithmetic path and gathers the areas' functions. The
 // signatures are documented in _core.pyi.
+#include <atomic>
+
 #include "bind.hpp"
 
 #ifdef CUZK_HAVE_ADX
@@ -19,7 +21,7 @@ bool cpu_has_adx() {
 #endif
 }
 
-bool use_adx = cpu_has_adx();
+std::atomic<bool> use_adx = cpu_has_adx();
 
 std::vector<std::string> paths() {
   std::vector<std::string> names{"portable"};

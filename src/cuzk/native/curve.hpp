@@ -7,8 +7,6 @@
 // operands.
 #pragma once
 
-#include <cstddef>
-
 #include "fp2.hpp"
 
 namespace cuzk::CUZK_PATH {
@@ -99,14 +97,14 @@ struct Xyzz {
 // Replace values[i] by its inverse with one inversion and 3 (n - 1) products; zeros stay zero. `scratch`
 // holds n elements.
 template <class F>
-constexpr void invert_all(F* values, F* scratch, std::size_t n) {
+constexpr void invert_all(F* values, F* scratch, size n) {
   F product = F::one();
-  for (std::size_t i = 0; i < n; i++) {
+  for (size i = 0; i < n; i++) {
     scratch[i] = product;
     if (!values[i].is_zero()) product = product * values[i];
   }
   F inverse = product.inverse();
-  for (std::size_t i = n; i-- > 0;) {
+  for (size i = n; i-- > 0;) {
     if (values[i].is_zero()) continue;
     F result = inverse * scratch[i];
     inverse = inverse * values[i];
@@ -116,14 +114,14 @@ constexpr void invert_all(F* values, F* scratch, std::size_t n) {
 
 // out[i] = points[i] in affine form, one inversion for all; `scratch` holds n elements.
 template <class F>
-constexpr void to_affine_all(const Xyzz<F>* points, Affine<F>* out, F* scratch, std::size_t n) {
+constexpr void to_affine_all(const Xyzz<F>* points, Affine<F>* out, F* scratch, size n) {
   F product = F::one();
-  for (std::size_t i = 0; i < n; i++) {
+  for (size i = 0; i < n; i++) {
     scratch[i] = product;
     if (!points[i].is_infinity()) product = product * points[i].zzz;
   }
   F inverse = product.inverse();
-  for (std::size_t i = n; i-- > 0;) {
+  for (size i = n; i-- > 0;) {
     if (points[i].is_infinity()) {
       out[i] = Affine<F>::infinity();
       continue;

@@ -16,6 +16,7 @@
 
 #include "curve.hpp"
 #include "parallel.hpp"
+#include "recode.hpp"
 
 namespace cuzk::CUZK_PATH {
 
@@ -34,12 +35,6 @@ struct LiveScalars {
 
   std::size_t size() const { return entries.size(); }
 };
-
-constexpr int bit_length(const u64* words) {
-  for (int i = 3; i >= 0; i--)
-    if (words[i] != 0) return 64 * i + 64 - __builtin_clzll(words[i]);
-  return 0;
-}
 
 // |s| and whether s stands for -|s|.
 template <class Fr>
@@ -93,7 +88,7 @@ LiveScalars live_scalars(const Affine<F>* bases, std::size_t n, const ScalarRows
       u64 folded[4];
       fold_scalar<Fr>(s, folded);
       count.live++;
-      count.bits[bit_length(folded)]++;
+      count.bits[bit_length(folded, 4)]++;
     }
   });
   LiveScalars live;
@@ -114,6 +109,7 @@ LiveScalars live_scalars(const Affine<F>* bases, std::size_t n, const ScalarRows
     for (std::size_t k = i * chunk; k < std::min(n, (i + 1) * chunk); k++) {
       const u64* s = scalars.words + 4 * scalars.row(k);
       if (!is_live(k, s)) continue;
+      if (at == begin[i] + counts[i].live) return;  // more than were counted: a mapped file that is being changed
       u64 folded[4];
       bool negative = fold_scalar<Fr>(s, folded);
       live.entries[at] = static_cast<u32>(k) | (negative ? sign_bit : 0);

@@ -11,8 +11,6 @@
 
 namespace cuzk::CUZK_PATH {
 
-using i128 = __int128;
-
 constexpr int step_bits = 62;
 constexpr u64 step_mask = ~0ull >> 2;
 
@@ -24,7 +22,7 @@ struct StepMatrix {
 constexpr StepMatrix divide_steps(i64& delta, u64 f, u64 g) {
   u64 u = 1, v = 0, q = 0, r = 1;
   for (int left = step_bits;;) {
-    int even = g == 0 ? left : __builtin_ctzll(g);
+    int even = g == 0 ? left : trailing_zeros(g);
     if (even > left) even = left;
     g >>= even, u <<= even, v <<= even;
     delta += even, left -= even;
@@ -71,14 +69,14 @@ struct Inversion {
   }
 
   static constexpr void apply(const StepMatrix& m, Signed& f, Signed& g, int used) {
-    i128 cf = 0, cg = 0;
+    Wide cf, cg;
     for (int i = 0; i < used; i++) {
-      cf += (i128)m.u * f.w[i] + (i128)m.v * g.w[i];
-      cg += (i128)m.q * f.w[i] + (i128)m.r * g.w[i];
-      if (i > 0) f.w[i - 1] = (i64)((u64)cf & step_mask), g.w[i - 1] = (i64)((u64)cg & step_mask);
-      cf >>= step_bits, cg >>= step_bits;
+      cf.add_product(m.u, f.w[i]), cf.add_product(m.v, g.w[i]);
+      cg.add_product(m.q, f.w[i]), cg.add_product(m.r, g.w[i]);
+      if (i > 0) f.w[i - 1] = (i64)(cf.word() & step_mask), g.w[i - 1] = (i64)(cg.word() & step_mask);
+      cf.shift(step_bits), cg.shift(step_bits);
     }
-    f.w[used - 1] = (i64)cf, g.w[used - 1] = (i64)cg;
+    f.w[used - 1] = (i64)cf.word(), g.w[used - 1] = (i64)cg.word();
   }
 
   // The same modulo p: d, e in (-2p, p) get p added where negative, then at most 2^62 p is subtracted to
@@ -87,21 +85,20 @@ struct Inversion {
     constexpr u64 inverse = 0 - P::inverse;  // p^-1
     i64 d_sign = d.w[L - 1] >> 63, e_sign = e.w[L - 1] >> 63;
     i64 kd = (m.u & d_sign) + (m.v & e_sign), ke = (m.q & d_sign) + (m.r & e_sign);
-    i128 cd = (i128)m.u * d.w[0] + (i128)m.v * e.w[0];
-    i128 ce = (i128)m.q * d.w[0] + (i128)m.r * e.w[0];
-    kd -= (i64)((((u64)cd + (u64)kd * modulus.w[0]) * inverse) & step_mask);
-    ke -= (i64)((((u64)ce + (u64)ke * modulus.w[0]) * inverse) & step_mask);
+    Wide cd, ce;
     for (int i = 0; i < L; i++) {
-      if (i > 0) {
-        cd += (i128)m.u * d.w[i] + (i128)m.v * e.w[i];
-        ce += (i128)m.q * d.w[i] + (i128)m.r * e.w[i];
+      cd.add_product(m.u, d.w[i]), cd.add_product(m.v, e.w[i]);
+      ce.add_product(m.q, d.w[i]), ce.add_product(m.r, e.w[i]);
+      if (i == 0) {
+        kd -= (i64)(((cd.word() + (u64)kd * (u64)modulus.w[0]) * inverse) & step_mask);
+        ke -= (i64)(((ce.word() + (u64)ke * (u64)modulus.w[0]) * inverse) & step_mask);
       }
-      cd += (i128)modulus.w[i] * kd;
-      ce += (i128)modulus.w[i] * ke;
-      if (i > 0) d.w[i - 1] = (i64)((u64)cd & step_mask), e.w[i - 1] = (i64)((u64)ce & step_mask);
-      cd >>= step_bits, ce >>= step_bits;
+      cd.add_product(modulus.w[i], kd);
+      ce.add_product(modulus.w[i], ke);
+      if (i > 0) d.w[i - 1] = (i64)(cd.word() & step_mask), e.w[i - 1] = (i64)(ce.word() & step_mask);
+      cd.shift(step_bits), ce.shift(step_bits);
     }
-    d.w[L - 1] = (i64)cd, e.w[L - 1] = (i64)ce;
+    d.w[L - 1] = (i64)cd.word(), e.w[L - 1] = (i64)ce.word();
   }
 
   static constexpr bool is_negative(const Signed& s) { return s.w[L - 1] < 0; }

@@ -170,7 +170,7 @@ template <class F>
 Xyzz<F> pippenger(LiveScalars& live, const Affine<F>* bases, int c, int threads) {
   Windows windows(c, live.max_bits);
   windows.shift(live, threads);
-  int group = group_size(windows.count, std::max(live.size(), windows.buckets()), threads < 1 ? 1 : threads);
+  int group = group_size(windows.count, std::max(live.size(), windows.buckets()), thread_count(threads));
   Workers<F> workers(threads);
   SortedDigits<F> sorted{bases, {}, {}};
   std::vector<Affine<F>> sums;

@@ -46,7 +46,7 @@ class Ntt {
   // `table` holds at least n/2 twiddles of the root.
   Ntt(F* data, std::size_t n, const F* table, const F& shift, bool inverse, int threads)
       : data_(data), log_n_(log_of(n)), table_(table), inverse_(inverse),
-        threads_(n < kParallel ? 1 : threads), shifted_(!(shift == F::one())) {
+        threads_(n < kParallel ? 1 : thread_count(threads)), shifted_(!(shift == F::one())) {
     leaf_ = log_n_ <= kLeaf ? log_n_ : log_n_ - (log_n_ - kLeaf + 1) / 2 * 2;
     F step = inverse ? shift.inverse() : shift, first = F::one();
     if (inverse) first = F::from_u64(n).inverse();
@@ -85,7 +85,7 @@ class Ntt {
   }
   // Negated inverses, for k > 0.
   Constants inverse_constants(std::size_t k) const {
-    std::size_t octave = std::size_t{1} << (63 - __builtin_clzll(k));
+    std::size_t octave = std::size_t{1} << (63 - leading_zeros(k));
     std::size_t mirrored = 3 * octave - 1 - k, doubled = 6 * octave - 1 - 2 * k;
     return {table_[mirrored], table_[doubled], table_[doubled - 1]};
   }

@@ -154,7 +154,7 @@ Fp12<Curve> miller_product(const u64* g1, const u64* g2, std::size_t n, int thre
   using G1 = typename CurveTypes<Curve>::G1;
   using G2 = typename CurveTypes<Curve>::G2;
   constexpr std::size_t most = 64;  // shares one squaring among 64 pairs: less than 1 % of a chunk's work
-  std::size_t per_thread = (n + std::max(threads, 1) - 1) / std::max(threads, 1);
+  std::size_t workers = static_cast<std::size_t>(thread_count(threads)), per_thread = (n + workers - 1) / workers;
   std::size_t chunk = std::clamp<std::size_t>(per_thread, 1, most), count = (n + chunk - 1) / chunk;
   std::vector<Fp12<Curve>> values(count);
   parallel(threads, count, [&](std::size_t i) {

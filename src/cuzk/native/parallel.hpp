@@ -11,9 +11,15 @@
 
 namespace cuzk {
 
+// Threads that a call asking for so many may use: at least 1, and no more than any machine has cores for.
+inline int thread_count(int asked) {
+  constexpr int most = 1024;
+  return asked < 1 ? 1 : asked > most ? most : asked;
+}
+
 template <class Task>
 void parallel(int threads, std::size_t count, Task task) {
-  std::size_t workers = threads < 1 ? 1 : static_cast<std::size_t>(threads);
+  std::size_t workers = static_cast<std::size_t>(thread_count(threads));
   if (workers > count) workers = count;
   if (workers <= 1) {
     for (std::size_t i = 0; i < count; i++) task(i);
@@ -36,8 +42,8 @@ void parallel(int threads, std::size_t count, Task task) {
   for (std::size_t i = 1; i < workers; i++) {
     try {
       pool.emplace_back(work);
-    } catch (const std::system_error&) {
-      break;  // fewer threads than asked for is slower, not wrong
+    } catch (const std::exception&) {  // no thread (system_error) or no memory for one (bad_alloc)
+      break;                           // fewer threads than asked for is slower, not wrong
     }
   }
   work();
@@ -48,7 +54,8 @@ void parallel(int threads, std::size_t count, Task task) {
 // Cut 0..total into about 8 pieces per thread and run body(begin, end) on each.
 template <class Body>
 void parallel_ranges(int threads, std::size_t total, Body body, std::size_t at_least = 1024) {
-  std::size_t pieces = threads <= 1 ? 1 : static_cast<std::size_t>(threads) * 8;
+  std::size_t workers = static_cast<std::size_t>(thread_count(threads));
+  std::size_t pieces = workers == 1 ? 1 : workers * 8;
   std::size_t step = (total + pieces - 1) / pieces;
   if (step < at_least) step = at_least;
   std::size_t count = total == 0 ? 0 : (total + step - 1) / step;

@@ -16,7 +16,7 @@ constexpr u32 bits_at(const u64* number, int words, int at, int width) {
 
 constexpr int bit_length(const u64* number, int words) {
   for (int i = words - 1; i >= 0; i--)
-    if (number[i] != 0) return 64 * i + 64 - __builtin_clzll(number[i]);
+    if (number[i] != 0) return 64 * i + 64 - leading_zeros(number[i]);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // The setup area of one arithmetic path.
 #include "fixed_base.hpp"
 #include "group_ntt.hpp"
+#include "ntt.hpp"
 #include "product_points.hpp"
 #include "setup_ops.hpp"
 
@@ -43,7 +44,7 @@ SetupOps ops() {
       },
       [](bool g2, u64* points, std::size_t n, const u64* root, bool inverse, int threads) {
         with_group<Curve>(g2, [&]<class F>() {
-          group_ntt(points_out<F>(points), n, Fr<Curve>::from_words(root), inverse, threads);
+          group_ntt(points_out<F>(points), n, checked_root<Fr<Curve>>(root, n), inverse, threads);
         });
       },
       [](bool g2, const SparseRows& m, const u64* points, u64* out, int threads) {

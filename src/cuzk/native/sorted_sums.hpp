@@ -25,7 +25,7 @@ struct Workers {
   int threads;
   std::vector<RunAdder<F>> adders;
 
-  explicit Workers(int count) : threads(count < 1 ? 1 : count), adders(threads) {}
+  explicit Workers(int asked) : threads(thread_count(asked)), adders(threads) {}
 
   // body(adder, i) for i = 0..count-1.
   template <class Body>

@@ -37,7 +37,7 @@ template <class F>
 class Product {
  public:
   Product(const ProductInput& in, u64* out, std::size_t size, bool bit_reversed, int threads)
-      : in_(in), out_(out), size_(size), bit_reversed_(bit_reversed), threads_(threads) {
+      : in_(in), out_(out), size_(size), bit_reversed_(bit_reversed), threads_(thread_count(threads)) {
     if (in.rows > size)
       throw std::invalid_argument("out: expected at least " + std::to_string(in.rows) + " rows, found " +
                                   std::to_string(size));
@@ -51,7 +51,7 @@ class Product {
   }
 
   void run() {
-    std::size_t pieces = threads_ <= 1 ? 1 : static_cast<std::size_t>(threads_) * 8;
+    std::size_t pieces = threads_ == 1 ? 1 : static_cast<std::size_t>(threads_) * 8;
     parallel(threads_, pieces, [&](std::size_t p) {
       for (std::size_t row = cut(p, pieces), end = cut(p + 1, pieces); row < end; row++) some_row(row);
     });

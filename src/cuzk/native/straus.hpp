@@ -44,7 +44,7 @@ Xyzz<F> straus(LiveScalars& live, const Affine<F>* bases, int threads) {
   windows.shift(live, 1);
   std::size_t n = live.size();
   std::size_t most = std::max<std::size_t>(1, n / worth_a_thread);
-  std::size_t parts = std::min<std::size_t>(threads < 1 ? 1 : threads, most);
+  std::size_t parts = std::min<std::size_t>(thread_count(threads), most);
   std::vector<Xyzz<F>> sums(parts);
   parallel(threads, parts, [&](std::size_t i) {
     sums[i] = straus_part(live, windows, bases, n * i / parts, n * (i + 1) / parts);

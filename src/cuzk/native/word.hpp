@@ -7,7 +7,9 @@
 
 #include "curve_constants.hpp"
 
-#if defined(__x86_64__) && !defined(__CUDACC__) && !defined(__CUDACC_RTC__)
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#define CUZK_DEVICE 1
+#elif defined(__x86_64__)
 #define CUZK_X86 1
 #include <immintrin.h>
 #endif
@@ -17,7 +19,7 @@
 #endif
 
 // Long arithmetic that is called from many places, and short arithmetic; a kernel inlines both.
-#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#ifdef CUZK_DEVICE
 #define CUZK_OUT_OF_LINE
 #define CUZK_INLINE
 #else
@@ -28,11 +30,56 @@
 namespace cuzk {
 using u32 = unsigned int;
 using i64 = long long;
+using size = decltype(sizeof 0);  // std::size_t; device code has no <cstddef>
 }  // namespace cuzk
 
 namespace cuzk::CUZK_PATH {
 
+#ifdef CUZK_DEVICE
+
+// Comparisons instead of a 128-bit type: the compiler for the device makes carry chains of them.
+constexpr u64 add_carry(u64 a, u64 b, u64& carry) {
+  u64 sum = a + b, total = sum + carry;
+  carry = (u64)(sum < a) | (u64)(total < sum);
+  return total;
+}
+constexpr u64 sub_borrow(u64 a, u64 b, u64& borrow) {
+  u64 difference = a - b, total = difference - borrow;
+  borrow = (u64)(a < b) | (u64)(difference < borrow);
+  return total;
+}
+constexpr u64 mul_add(u64 a, u64 b, u64 c, u64& carry) {
+  u64 low = a * b, high = __umul64hi(a, b);
+  low += c, high += low < c;
+  low += carry, high += low < carry;
+  carry = high;
+  return low;
+}
+
+constexpr int trailing_zeros(u64 x) { return __ffsll((i64)x) - 1; }  // x not zero
+constexpr int leading_zeros(u64 x) { return __clzll((i64)x); }       // x not zero
+
+// A signed sum of products, two words.
+struct Wide {
+  u64 low = 0;
+  i64 high = 0;
+
+  constexpr void add_product(i64 a, i64 b) {
+    u64 product = (u64)a * (u64)b;
+    low += product;
+    high += __mul64hi(a, b) + (i64)(low < product);
+  }
+  constexpr u64 word() const { return low; }
+  constexpr void shift(int bits) {  // down, 0 < bits < 64
+    low = low >> bits | (u64)high << (64 - bits);
+    high >>= bits;
+  }
+};
+
+#else
+
 using u128 = unsigned __int128;
+using i128 = __int128;
 
 // a + b + carry; carry (0 or 1) is replaced.
 constexpr u64 add_carry(u64 a, u64 b, u64& carry) {
@@ -68,6 +115,20 @@ constexpr u64 mul_add(u64 a, u64 b, u64 c, u64& carry) {
   carry = (u64)(t >> 64);
   return (u64)t;
 }
+
+constexpr int trailing_zeros(u64 x) { return __builtin_ctzll(x); }  // x not zero
+constexpr int leading_zeros(u64 x) { return __builtin_clzll(x); }   // x not zero
+
+// A signed sum of products, two words.
+struct Wide {
+  i128 sum = 0;
+
+  constexpr void add_product(i64 a, i64 b) { sum += (i128)a * b; }
+  constexpr u64 word() const { return (u64)sum; }
+  constexpr void shift(int bits) { sum >>= bits; }  // down, 0 < bits < 64
+};
+
+#endif
 
 }  // namespace cuzk::CUZK_PATH
 
