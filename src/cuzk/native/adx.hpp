@@ -47,6 +47,18 @@ namespace cuzk::CUZK_PATH {
 #define CUZK_WORDS6(name, array)                                                                    \
   CUZK_WORDS4(name, array), [name##4] "m"(array[4]), [name##5] "m"(array[5])
 
+// An array operand addressed through one register: clang takes two (base and index), and has not enough of
+// them for 6 words.
+#ifdef __clang__
+#define CUZK_ONE_BASE(array)                                                                        \
+  const u64* array##_base = array;                                                                  \
+  asm("" : "+r"(array##_base));
+#define CUZK_ARRAY(array) array##_base
+#else
+#define CUZK_ONE_BASE(array)
+#define CUZK_ARRAY(array) array
+#endif
+
 using Words4 = u64[4];
 using Words6 = u64[6];
 
@@ -196,6 +208,7 @@ template <class P>
 
 template <class P>
 [[gnu::always_inline]] inline void adx_mul(u64 (&r)[6], const Words6& a, const Words6& b) {
+  CUZK_ONE_BASE(a) CUZK_ONE_BASE(b)
   u64 t0, t1, t2, t3, t4, t5, t6, lo, hi;
   asm(CUZK_LOAD(b0) CUZK_CLEAR_FLAGS
       "mulxq %[a0], %[t0], %[t1]\n\t"
@@ -210,11 +223,14 @@ template <class P>
       CUZK_ROUND6(b5, t5, t6, t0, t1, t2, t3, t4)
       : [t0] "=&r"(t0), [t1] "=&r"(t1), [t2] "=&r"(t2), [t3] "=&r"(t3), [t4] "=&r"(t4), [t5] "=&r"(t5),
         [t6] "=&r"(t6), [lo] "=&r"(lo), [hi] "=&r"(hi)
-      : CUZK_WORDS6(a, a), CUZK_WORDS6(b, b), CUZK_WORDS6(p, P::modulus), [inverse] "rm"(P::inverse)
+      : CUZK_WORDS6(a, CUZK_ARRAY(a)), CUZK_WORDS6(b, CUZK_ARRAY(b)), CUZK_WORDS6(p, P::modulus),
+        [inverse] "rm"(P::inverse)
       : "rdx", "cc");
   adx_reduce<P>(r, t6, t0, t1, t2, t3, t4);
 }
 
+#undef CUZK_ONE_BASE
+#undef CUZK_ARRAY
 #undef CUZK_MAC
 #undef CUZK_MUL_FIRST
 #undef CUZK_LOAD
