@@ -2,7 +2,9 @@
 
 ``curve`` is "bn254" or "bls12_381", ``group`` "g1" or "g2", ``field`` "fp" or "fr". Shapes: scalars (n, 4),
 G1 points (n, 8) or (n, 12), G2 points (n, 16) or (n, 24) of uint64. Nothing here reads or writes outside
-the arrays; sizes that do not fit raise ValueError.
+the arrays; sizes that do not fit raise ValueError, as does an ``out`` that shares memory with inputs where
+results would depend on the order of work. Arrays are never converted: another type or order is a TypeError.
+Any number of threads may be asked for; a call starts 1024 at most.
 """
 
 import numpy as np

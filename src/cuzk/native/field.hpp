@@ -8,6 +8,17 @@
 
 namespace cuzk::CUZK_PATH {
 
+// t += a * b, N + 1 words: the low and the high halves on a carry chain each.
+template <int N>
+CUZK_INLINE constexpr void add_row(u64* t, const u64* a, u64 b) {
+  u64 low[N] = {}, high[N] = {}, carry = 0;
+  for (int j = 0; j < N; j++) low[j] = mul_add(a[j], b, 0, high[j]);
+  for (int j = 0; j < N; j++) t[j] = add_carry(t[j], low[j], carry);
+  t[N] += carry;
+  carry = 0;
+  for (int j = 0; j < N; j++) t[j + 1] = add_carry(t[j + 1], high[j], carry);
+}
+
 template <class Params>
 struct Field {
   using P = Params;
@@ -80,6 +91,17 @@ struct Field {
     }
 #endif
     u64 t[N + 1] = {};
+#ifdef CUZK_X86
+    if (!__builtin_is_constant_evaluated()) {  // 28 -> 23 and 60 -> 48 ns; aarch64 would lose by it
+      for (int i = 0; i < N; i++) {
+        add_row<N>(t, w, o.w[i]);
+        add_row<N>(t, P::modulus, t[0] * P::inverse);  // t[0] is 0 now
+        for (int j = 0; j < N; j++) t[j] = t[j + 1];
+        t[N] = 0;
+      }
+      return from_words(t).reduced_once();
+    }
+#endif
     for (int i = 0; i < N; i++) {
       u64 carry = 0;
       for (int j = 0; j < N; j++) t[j] = mul_add(w[j], o.w[i], t[j], carry);

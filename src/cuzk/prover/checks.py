@@ -105,7 +105,8 @@ def check_witness(witness: Scalars, key: ProvingKey, matrices: Matrices, name: s
         raise FormatError(
             f"{name}: expected a (n, {curve.fr_words}) array of uint64, found {shape} of {dtype}"
         )
-    if (index := _core.first_not_canonical(curve.name, "fr", witness.words, 1)) >= 0:
+    words = np.ascontiguousarray(witness.words)
+    if (index := _core.first_not_canonical(curve.name, "fr", words, 1)) >= 0:
         raise FormatError(f"{name}: wire {index}: expected a value below r, found a larger one")
     if witness.montgomery:
         witness = Scalars.from_ints(curve, witness.ints())
