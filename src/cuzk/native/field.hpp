@@ -91,7 +91,7 @@ struct Field {
     }
 #endif
     u64 t[N + 1] = {};
-#ifdef CUZK_X86
+#ifdef CUZK_ADC
     if (!__builtin_is_constant_evaluated()) {  // 28 -> 23 and 60 -> 48 ns; aarch64 would lose by it
       for (int i = 0; i < N; i++) {
         add_row<N>(t, w, o.w[i]);
