@@ -83,18 +83,11 @@ def test_no_constraint(curve: Curve, recipe: str, public: int) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("rows", sorted({2**k + d for k in range(2, 9) for d in (-1, 0, 1)}))
+@pytest.mark.parametrize("rows", sorted({2**k + d for k in range(2, 13) for d in (-1, 0, 1)}))
 def test_fill_levels(curve: Curve, recipe: str, rows: int) -> None:
     """constraints + public + 1 just below, at and above a power of two."""
     result = proved(chain(curve, rows - 2), recipe)
     assert result.report.domain == 1 << (rows - 1).bit_length()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("rows", [2**k + d for k in range(9, 13) for d in (-1, 0, 1)])
-def test_larger_fill_levels(curve: Curve, recipe: str, rows: int) -> None:
-    proved(chain(curve, rows - 2), recipe)
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
