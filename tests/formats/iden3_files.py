@@ -15,6 +15,7 @@ from typing import Any
 from py_ecc import optimized_bls12_381, optimized_bn128
 
 from cuzk.curves import CURVES, Curve
+from cuzk.r1cs import SparseMatrix
 
 CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "iden3"
 KINDS = ("r1cs", "wtns", "zkey", "ptau")
@@ -201,3 +202,14 @@ def _write_corpus() -> None:
 
 if __name__ == "__main__":
     _write_corpus()
+
+
+def rows(matrix: SparseMatrix) -> list[dict[int, int]]:
+    """Per row: wire -> sum of its coefficients."""
+    found = []
+    for i in range(matrix.rows):
+        total: dict[int, int] = {}
+        for c, wire in matrix.row(i):
+            total[wire] = (total.get(wire, 0) + c) % matrix.values.curve.r
+        found.append(total)
+    return found

@@ -5,25 +5,15 @@ from pathlib import Path
 
 import iden3_files as files
 import pytest
+from iden3_files import rows
 
 from cuzk.curves import BN254, CURVES, Curve
 from cuzk.errors import FormatError
 from cuzk.formats.iden3.r1cs import read_r1cs, read_r1cs_header, write_r1cs
 from cuzk.formats.iden3.wtns import read_wtns
-from cuzk.r1cs import Matrices, SparseMatrix
+from cuzk.r1cs import Matrices
 
 Row = list[tuple[int, int]]
-
-
-def rows(matrix: SparseMatrix) -> list[dict[int, int]]:
-    """Per row: wire -> sum of its coefficients."""
-    found = []
-    for i in range(matrix.rows):
-        total: dict[int, int] = {}
-        for c, wire in matrix.row(i):
-            total[wire] = (total.get(wire, 0) + c) % matrix.values.curve.r
-        found.append(total)
-    return found
 
 
 def satisfied(matrices: Matrices, w: list[int]) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 import iden3_files as files
 import numpy as np
 import pytest
-from zkey_parts import counts, refused, rows, section, sparse_file, vectors, with_bytes
+from iden3_files import rows
+from zkey_parts import counts, refused, section, sparse_file, vectors, with_bytes
 
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import FormatError

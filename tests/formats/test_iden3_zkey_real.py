@@ -7,7 +7,8 @@ from typing import Any
 import iden3_files as files
 import numpy as np
 import pytest
-from zkey_parts import rows, section, vectors
+from iden3_files import rows
+from zkey_parts import section, vectors
 
 from cuzk.constants import from_montgomery
 from cuzk.curves import BLS12_381, BN254, CURVES, Curve

@@ -10,19 +10,7 @@ from cuzk.curves import Curve
 from cuzk.errors import FormatError, InsecureKeyError
 from cuzk.formats.iden3.zkey import read_zkey, read_zkey_header
 from cuzk.groth16 import ProvingKey
-from cuzk.r1cs import SparseMatrix
 from cuzk.vectors import Points
-
-
-def rows(matrix: SparseMatrix) -> list[dict[int, int]]:
-    """Per row: wire -> sum of its coefficients."""
-    found = []
-    for i in range(matrix.rows):
-        total: dict[int, int] = {}
-        for c, wire in matrix.row(i):
-            total[wire] = (total.get(wire, 0) + c) % matrix.values.curve.r
-        found.append(total)
-    return found
 
 
 def vectors(key: ProvingKey) -> dict[int, Points]:
