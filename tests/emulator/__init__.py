@@ -1,0 +1,147 @@
+"""A machine for the CUDA backend without a GPU: its kernels, compiled for the host, run in emulated grids.
+
+Slow and exact: the same sources, indices and launches as on a GPU, one block after the other. What it
+cannot show is what only hardware does: races between warps, PTX, speed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import cuzk
+from cuzk import constants
+from cuzk.backends.cuda.machine import Memory, Unit
+from cuzk.errors import OutOfMemory
+
+HERE = Path(__file__).parent
+NATIVE = Path(cuzk.__file__).parent / "native"
+CACHE = Path(tempfile.gettempdir()) / f"cuzk-emulator-{os.getuid()}"
+KERNEL = re.compile(r"^KERNEL\([^)]*\)\s*(\w+)\(", re.MULTILINE)
+COMPILER = [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", "-fPIC", "-shared", "-w", "-fno-strict-aliasing"]  # fmt: skip
+
+
+def kernels(unit: Unit) -> list[str]:
+    """Names of a source file's kernels."""
+    return KERNEL.findall((NATIVE / "gpu" / unit.file).read_text())
+
+
+@cache
+def library(unit: Unit) -> ctypes.CDLL:
+    """The unit as a shared library, built once per state of the sources."""
+    symbols = {**unit.defines, "CUZK_PATH": "emulated"}
+    trampolines = "\n".join(
+        f'extern "C" void launch_{name}(unsigned b, unsigned t, size_t s, const unsigned long long* a) '
+        f"{{ emulator::launch({name}, b, t, s, a); }}"
+        for name in kernels(unit)
+    )
+    text = f'#include "grid.hpp"\n#include "gpu/{unit.file}"\n{trampolines}\n'
+    flags = [f"-D{name}={value}" for name, value in sorted(symbols.items())]
+    sources = sorted([*NATIVE.rglob("*.hpp"), *NATIVE.rglob("*.cu"), HERE / "grid.hpp"])
+    state = "".join(
+        [text, constants.header(), *flags, *COMPILER, *(p.read_text() for p in sources)]
+    )
+    digest = hashlib.blake2b(state.encode(), digest_size=12).hexdigest()
+    built = (
+        CACHE / f"{Path(unit.file).stem}-{unit.curve.name}-{unit.group or 'scalars'}-{digest}.so"
+    )
+    if not built.exists():
+        CACHE.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+            work = Path(folder)
+            (work / "curve_constants.hpp").write_text(constants.header())
+            (work / "unit.cpp").write_text(text)
+            paths = [f"-I{path}" for path in (HERE, NATIVE, NATIVE / "gpu", work)]
+            subprocess.run([*COMPILER, *flags, *paths, str(work / "unit.cpp"), "-o", str(work / "unit.so")], check=True)  # fmt: skip
+            (work / "unit.so").rename(built)
+    return ctypes.CDLL(str(built))
+
+
+class EmulatedMachine:
+    """:class:`cuzk.backends.cuda.machine.Machine` on the host; ``limit`` bytes of memory.
+
+    ``launches`` records (kernel, blocks, threads) in order.
+    """
+
+    name = "cuda:emulated"
+    processors = 2
+
+    def __init__(self, limit: int = 1 << 32) -> None:
+        self.limit = limit
+        self.launches: list[tuple[str, int, int]] = []
+        self._live: dict[int, int] = {}
+
+    @property
+    def used(self) -> int:
+        """Bytes allocated now."""
+        return sum(self._live.values())
+
+    def alloc(self, nbytes: int) -> Memory:
+        if self.used + nbytes > self.limit:
+            raise OutOfMemory(
+                f"{self.name}: asked for {nbytes} bytes, {self.free_bytes()} are free"
+            )
+        block = _Block(self._live, nbytes)
+        return Memory(block.address, nbytes, block)
+
+    def upload(self, memory: Memory, array: NDArray[Any]) -> None:
+        expect_contiguous(array, memory)
+        ctypes.memmove(memory.address, array.ctypes.data, array.nbytes)
+
+    def download(self, memory: Memory, array: NDArray[Any]) -> None:
+        expect_contiguous(array, memory)
+        ctypes.memmove(array.ctypes.data, memory.address, array.nbytes)
+
+    def fill(self, memory: Memory, byte: int) -> None:
+        ctypes.memset(memory.address, byte, memory.nbytes)
+
+    def launch(
+        self,
+        unit: Unit,
+        kernel: str,
+        blocks: int,
+        threads: int,
+        *args: Memory | int,
+        shared: int = 0,
+    ) -> None:
+        if not blocks:
+            return
+        self.launches.append((kernel, blocks, threads))
+        words = [a.address if isinstance(a, Memory) else a for a in args]
+        array = (ctypes.c_ulonglong * max(len(words), 1))(*words)
+        launcher = library(unit)[f"launch_{kernel}"]
+        launcher(ctypes.c_uint(blocks), ctypes.c_uint(threads), ctypes.c_size_t(shared), array)
+
+    def free_bytes(self) -> int:
+        return self.limit - self.used
+
+    def finish(self) -> None:
+        pass
+
+
+class _Block:
+    """Memory that starts as rubbish and leaves the books when it is dropped."""
+
+    def __init__(self, books: dict[int, int], nbytes: int) -> None:
+        self.array = np.full(nbytes + 256, 0xC7, np.uint8)
+        self.address = (self.array.ctypes.data + 255) // 256 * 256
+        self._books = books
+        books[id(self)] = nbytes
+
+    def __del__(self) -> None:
+        self._books.pop(id(self), None)
+
+
+def expect_contiguous(array: NDArray[Any], memory: Memory) -> None:
+    if not array.flags.c_contiguous or array.nbytes > memory.nbytes:
+        raise ValueError(f"expected a contiguous array of at most {memory.nbytes} bytes")

@@ -1,0 +1,234 @@
+// A CUDA grid on the host: the threads of a block are fibers that switch at barriers, blocks run one after
+// the other. Enough of CUDA C++ for the kernels in native/gpu; included before them by the emulator.
+#pragma once
+
+#include <ucontext.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#define CUZK_EMULATED 1
+#define __global__
+#define __device__
+#define __host__
+#define __constant__ static const
+#define __shared__ static
+#define __forceinline__ inline
+#define __noinline__ [[gnu::noinline]]
+#define __restrict__
+#define __launch_bounds__(...)
+#define __align__(n) alignas(n)
+
+struct uint3 {
+  unsigned x, y, z;
+};
+using dim3 = uint3;
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(16) ulonglong2 {
+  unsigned long long x, y;
+};
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline ulonglong2 make_ulonglong2(unsigned long long x, unsigned long long y) { return {x, y}; }
+
+inline uint3 threadIdx, blockIdx, blockDim, gridDim;
+constexpr int warpSize = 32;
+
+namespace emulator {
+
+constexpr std::size_t stack_bytes = 256 << 10;
+enum State { ready, at_block_barrier, at_warp_barrier, done };
+
+struct Fiber {
+  ucontext_t context;
+  std::unique_ptr<char[]> stack{new char[stack_bytes]};
+  State state = done;
+};
+
+struct Block {
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<unsigned long long> dynamic_shared;
+  unsigned long long exchange[64][32];  // per warp: what lanes show each other
+  ucontext_t scheduler;
+  std::function<void()> body;
+  unsigned current = 0;
+};
+inline Block block;
+
+inline void place(unsigned thread) {
+  block.current = thread;
+  threadIdx = {thread % blockDim.x, thread / blockDim.x, 0};
+}
+
+inline void wait(State state) {
+  unsigned self = block.current;
+  block.fibers[self]->state = state;
+  swapcontext(&block.fibers[self]->context, &block.scheduler);
+  place(self);
+}
+
+inline void start() {
+  block.body();
+  block.fibers[block.current]->state = done;
+}
+
+[[noreturn]] inline void fail(const char* why) {
+  std::fprintf(stderr, "emulator: %s in block %u\n", why, blockIdx.x);
+  std::abort();
+}
+
+// Let go of the lanes [begin, end) if all that still run wait at the same kind of barrier.
+inline bool release(unsigned begin, unsigned end, State barrier) {
+  bool any = false;
+  for (unsigned t = begin; t < end; t++) {
+    State state = block.fibers[t]->state;
+    if (state == done) continue;
+    if (state != barrier) return false;
+    any = true;
+  }
+  for (unsigned t = begin; any && t < end; t++)
+    if (block.fibers[t]->state == barrier) block.fibers[t]->state = ready;
+  return any;
+}
+
+inline void run_block(unsigned threads) {
+  while (block.fibers.size() < threads) block.fibers.push_back(std::make_unique<Fiber>());
+  for (unsigned t = 0; t < threads; t++) {
+    Fiber& fiber = *block.fibers[t];
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = stack_bytes;
+    fiber.context.uc_link = &block.scheduler;
+    makecontext(&fiber.context, start, 0);
+    fiber.state = ready;
+  }
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (unsigned t = 0; t < threads; t++) {
+      Fiber& fiber = *block.fibers[t];
+      if (fiber.state != ready) continue;
+      moved = true;
+      place(t);
+      swapcontext(&block.scheduler, &fiber.context);
+    }
+    for (unsigned t = 0; t < threads; t += 32)
+      moved |= release(t, t + 32 < threads ? t + 32 : threads, at_warp_barrier);
+    moved |= release(0, threads, at_block_barrier);
+  }
+  for (unsigned t = 0; t < threads; t++)
+    if (block.fibers[t]->state != done) fail("threads wait at different barriers");
+}
+
+template <class... Parameters>
+void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, std::size_t shared,
+            const unsigned long long* args) {
+  static_assert(((sizeof(Parameters) == 8) && ...), "kernel parameters are 64 bits wide");
+  block.dynamic_shared.assign((shared + 7) / 8 + 1, 0xa5a5a5a5a5a5a5a5ull);
+  gridDim = {blocks, 1, 1}, blockDim = {threads, 1, 1};
+  block.body = [=] {
+    std::size_t i = sizeof...(Parameters);  // braces fix the order of evaluation
+    auto next = [&]<class T>(T*) {
+      unsigned long long word = args[sizeof...(Parameters) - i--];
+      T value;
+      std::memcpy(&value, &word, 8);
+      return value;
+    };
+    std::tuple<Parameters...> values{next(static_cast<Parameters*>(nullptr))...};
+    std::apply(kernel, values);
+  };
+  for (unsigned b = 0; b < blocks; b++) {
+    blockIdx = {b, 0, 0};
+    run_block(threads);
+  }
+}
+
+}  // namespace emulator
+
+inline void* emulated_shared() {
+  auto address = reinterpret_cast<std::size_t>(emulator::block.dynamic_shared.data());
+  return reinterpret_cast<void*>((address + 15) / 16 * 16);
+}
+
+inline void __syncthreads() { emulator::wait(emulator::at_block_barrier); }
+inline void __syncwarp(unsigned = ~0u) { emulator::wait(emulator::at_warp_barrier); }
+inline void __threadfence() {}
+
+// Every lane shows a value, then reads that of the lane it asks for.
+template <class T>
+T __shfl_sync(unsigned, T value, int lane, int width = 32) {
+  static_assert(sizeof(T) <= 8);
+  unsigned self = emulator::block.current % 32;
+  auto* row = emulator::block.exchange[emulator::block.current / 32];
+  std::memcpy(&row[self], &value, sizeof(T));
+  __syncwarp();
+  T result;
+  std::memcpy(&result, &row[self / width * width + lane % width], sizeof(T));
+  __syncwarp();
+  return result;
+}
+template <class T>
+T __shfl_xor_sync(unsigned mask, T value, int by, int = 32) {
+  return __shfl_sync(mask, value, emulator::block.current % 32 ^ by);
+}
+template <class T>
+T __shfl_down_sync(unsigned mask, T value, unsigned by, int = 32) {
+  unsigned lane = emulator::block.current % 32;
+  return __shfl_sync(mask, value, lane + by < 32 ? lane + by : lane);
+}
+template <class T>
+T __shfl_up_sync(unsigned mask, T value, unsigned by, int = 32) {
+  unsigned lane = emulator::block.current % 32;
+  return __shfl_sync(mask, value, lane >= by ? lane - by : lane);
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  auto* row = emulator::block.exchange[emulator::block.current / 32];
+  row[emulator::block.current % 32] = predicate != 0;
+  __syncwarp();
+  unsigned bits = 0;
+  for (int lane = 0; lane < 32; lane++)
+    if (mask >> lane & 1 && row[lane]) bits |= 1u << lane;
+  __syncwarp();
+  return bits;
+}
+inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
+
+template <class T>
+T atomicAdd(T* at, T value) {
+  T before = *at;
+  *at += value;
+  return before;
+}
+template <class T>
+T atomicMin(T* at, T value) {
+  T before = *at;
+  if (value < before) *at = value;
+  return before;
+}
+template <class T>
+T atomicMax(T* at, T value) {
+  T before = *at;
+  if (value > before) *at = value;
+  return before;
+}
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
+inline int __ffs(unsigned x) { return __builtin_ffs(static_cast<int>(x)); }
+inline unsigned __brev(unsigned x) {
+  unsigned y = 0;
+  for (int i = 0; i < 32; i++) y |= (x >> i & 1) << (31 - i);
+  return y;
+}
+template <class T>
+T __ldg(const T* at) {
+  return *at;
+}
