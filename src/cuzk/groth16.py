@@ -24,6 +24,9 @@ from cuzk.vectors import Affine, Points
 
 SNARKJS = "snarkjs"  # H: Lagrange points of the odd coset; scalars: A B - C evaluated there
 BELLMAN = "bellman"  # H: powers of tau times Z; scalars: the coefficients of the quotient
+PREPARED = (
+    "prepared"  # bellman's with H on the coset and C in L (setup/prepare.py); scalars: A B there
+)
 
 
 @dataclass(frozen=True)
@@ -176,9 +179,9 @@ class ProvingKey:
     a: Query
     b_g1: Query
     b_g2: Query
-    l: Query  # private wires, already over delta  # noqa: E741
+    l: Query  # private wires (PREPARED: all wires), already over delta  # noqa: E741
     h: Points
-    recipe: str  # SNARKJS or BELLMAN
+    recipe: str  # SNARKJS, BELLMAN or PREPARED
     log_domain: int
     generator: int  # the roots of unity are generator^((r - 1) / 2^k)
     matrices: Matrices | None
@@ -194,7 +197,7 @@ class ProvingKey:
     @property
     def wires(self) -> int:
         """The constant, the public and the private ones."""
-        return len(self.vk.ic) + len(self.l.points)
+        return len(self.l.points) + (0 if self.recipe == PREPARED else len(self.vk.ic))
 
     @cached_property
     def digest(self) -> str:

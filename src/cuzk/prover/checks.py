@@ -28,7 +28,7 @@ def circuit_of(key: ProvingKey, circuit: Matrices | None) -> Matrices:
     counts = {
         "curve": (key.curve.title, matrices.curve.title),
         "public signals": (key.vk.public, matrices.public),
-        "private wires": (len(key.l.points), matrices.wires - matrices.public - 1),
+        "private wires": (key.wires - len(key.vk.ic), matrices.wires - matrices.public - 1),
     }
     if matrices.log_domain > key.log_domain:
         counts["domain"] = (1 << key.log_domain, 1 << matrices.log_domain)

@@ -7,6 +7,8 @@ On the coset {g x : x^n = 1} Z is the constant z = g^n - 1 (-2 where g is a 2n-t
     bellman   H_i = tau^i Z(tau) / delta: the scalars are the coefficients of h. The polynomial of degree
               below n that agrees with A B on the coset is C + z h, hence h = (that - C) / z: C need not
               be evaluated there, which saves one of seven transforms. h does not depend on g.
+    prepared  bellman's key with both inverse transforms applied to its points (setup/prepare.py): the
+              scalars are A B on the coset.
 """
 
 from __future__ import annotations
@@ -16,13 +18,15 @@ from cuzk.groth16 import SNARKJS
 from cuzk.prover.resident import ResidentKey
 
 
-def quotient(key: ResidentKey, a: Buffer, b: Buffer, c: Buffer, backend: Backend) -> Buffer:
-    """Scalars for H (Montgomery); consumes its operands."""
+def quotient(key: ResidentKey, a: Buffer, b: Buffer, c: Buffer | None, backend: Backend) -> Buffer:
+    """Scalars for H (Montgomery); consumes its operands. No ``c``: the key is prepared."""
     curve, log_n, generator = key.key.curve, key.key.log_domain, key.key.generator
     root = curve.root_of_unity(log_n, generator)
     g = curve.coset_shift(log_n, generator)
     a = backend.ntt(backend.ntt(a, root, inverse=True), root, shift=g)
     b = backend.ntt(backend.ntt(b, root, inverse=True), root, shift=g)
+    if c is None:
+        return backend.pointwise(a, b, into=a)
     c = backend.ntt(c, root, inverse=True)
     if key.key.recipe == SNARKJS:
         c = backend.ntt(c, root, shift=g)
