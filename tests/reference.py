@@ -6,10 +6,11 @@ pair of Fp2 elements (c0, c1), with c1 = 0 throughout in G1; on TOY a point is i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from cuzk.backends import Buffer
+from cuzk.backends import Buffer, Workload
 from cuzk.curves import Curve
 from cuzk.r1cs import SparseMatrix
 from cuzk.vectors import Affine, Points, Scalars, unpack
@@ -115,6 +116,7 @@ class ReferenceBackend:
     """:class:`cuzk.backends.Backend` on lists."""
 
     name = "reference"
+    title = "Python"
 
     def __init__(self, curve: Curve) -> None:
         self.curve = curve
@@ -126,6 +128,9 @@ class ReferenceBackend:
         if not isinstance(buffer.data, list):
             raise TypeError(f"a buffer of {type(buffer.data)}")
         return buffer.data
+
+    def plan(self, work: Workload) -> int:  # noqa: ARG002
+        return 0
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
         if isinstance(value, Scalars):
@@ -179,5 +184,19 @@ class ReferenceBackend:
         total = sum_points(self.curve, bases.kind, points, picked)
         return Points.from_affine(self.curve, bases.kind, [total])
 
+    def start_msm(
+        self, bases: Buffer, scalars: Buffer, wires: object = None
+    ) -> Callable[[], Points]:
+        return partial(self.msm, bases, scalars, wires)
+
+    def combine(self, points: Points, scalars: Scalars) -> Points:
+        return self.msm(self.put(points), self.put(scalars))
+
+    def first_nonzero(self, values: Buffer) -> int | None:
+        return next((i for i, value in enumerate(self.ints(values)) if value), None)
+
     def free_bytes(self) -> int:
         return 1 << 40
+
+    def resident_bytes(self) -> int:
+        return 0

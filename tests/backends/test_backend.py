@@ -11,7 +11,7 @@ import py_ecc.optimized_bn128
 import pytest
 
 from cuzk import _core
-from cuzk.backends import Backend
+from cuzk.backends import Backend, Workload
 from cuzk.backends.cpu import CpuBackend
 from cuzk.curves import BLS12_381, BN254, CURVES, Curve
 from cuzk.r1cs import SparseMatrix
@@ -233,6 +233,55 @@ def test_msm_leaves_its_operands(backend: Backend) -> None:
     assert backend.msm(bases, scalars).affine() == first.affine()
     assert ints(backend, scalars) == [5, 6]
     assert np.array_equal(values.words, before)
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+def test_started_sums_are_what_msm_gives(backend: Backend, group: str) -> None:
+    curve = backend.curve
+    w = sample(curve, 9)
+    scalars = backend.put(Scalars.from_ints(curve, w))
+    started = []
+    for logs, wires in (([2, 3, 5], range(4, 7)), ([7], np.array([8], np.uint32)), ([], range(0))):
+        points = Points.from_affine(curve, group, [multiple(curve, group, k) for k in logs])
+        total = sum(k * w[int(i)] for k, i in zip(logs, wires, strict=True))
+        started.append((backend.start_msm(backend.put(points), scalars, wires), total))
+    for finish, total in started:
+        assert finish().affine() == multiple(curve, group, total)
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+def test_combine(backend: Backend, group: str) -> None:
+    curve = backend.curve
+    points = Points.from_affine(
+        curve, group, [multiple(curve, group, 3), None, multiple(curve, group, 7)]
+    )
+    total = backend.combine(points, Scalars.from_ints(curve, [5, 6, curve.r - 2]))
+    assert total.affine() == multiple(curve, group, 15 - 14)
+
+
+@pytest.mark.parametrize("n", [1, 2, 64])
+def test_first_nonzero(backend: Backend, n: int) -> None:
+    assert backend.first_nonzero(backend.put(montgomery(backend, [0] * n))) is None
+    for index in {0, n // 3, n - 1}:
+        values = montgomery(backend, [0] * index + [5] * (n - index))
+        assert backend.first_nonzero(backend.put(values)) == index
+    # of a transform: 1 at every point is the constant 1
+    root, ones = backend.curve.root_of_unity(n.bit_length() - 1), montgomery(backend, [1] * n)
+    constant = backend.ntt(backend.put(ones), root, inverse=True)
+    rest = backend.put(montgomery(backend, [1] + [0] * (n - 1)))
+    assert backend.first_nonzero(backend.pointwise(constant, minus=rest)) is None
+    assert backend.first_nonzero(backend.ntt(constant, root)) == 0
+
+
+def test_plan_and_resident_bytes(backend: Backend) -> None:
+    curve = backend.curve
+    work = Workload(3, 9, ((5, 11, 2),), (("g1", 2), ("g2", 2)))
+    planned = backend.plan(work)
+    points = Points.from_affine(curve, "g1", [multiple(curve, "g1", 1)] * 2)
+    buffer = backend.put(points)
+    assert 0 <= backend.resident_bytes() <= planned
+    del buffer
+    assert backend.resident_bytes() == 0
 
 
 def test_free_bytes_is_plausible(backend: Backend) -> None:

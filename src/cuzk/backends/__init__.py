@@ -1,13 +1,14 @@
-"""What a device must be able to do to prove: seven verbs over buffers.
+"""What a device must be able to do to prove: verbs over buffers.
 
-One object is one device and one lane. Work may be asynchronous inside; ``get`` and ``msm`` are the only
-waits. A :class:`Buffer` knows its kind, length and form, so that calls have no flags. How a backend
+One object is one device and one lane. Work may be asynchronous inside; ``get``, ``first_nonzero``, ``msm``
+and what ``start_msm`` returns are the only waits. A :class:`Buffer` knows its kind, length and form, so that calls have no flags. How a backend
 orders the elements of a vector inside a buffer (bit-reversed, say) is its own affair: ``get`` and ``msm``
 see natural order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,11 +28,29 @@ class Buffer:
     data: object
 
 
+@dataclass(frozen=True)
+class Workload:
+    """Sizes of the proofs to come: what a device needs to know to share out its memory."""
+
+    log_domain: int
+    wires: int
+    matrices: tuple[tuple[int, int, int], ...]  # rows, terms, dictionary entries of each
+    queries: tuple[tuple[str, int], ...]  # group and points of each
+
+
 class Backend(Protocol):
     """One device, one curve."""
 
     name: str  # "reference", "cpu", "cuda:0"
+    title: str  # what the device calls itself: "NVIDIA H200"
     curve: Curve
+
+    def plan(self, work: Workload) -> int:
+        """Share out the device's memory, before anything is put: the bytes that will be taken at most.
+
+        0 where a device has no memory of its own. OutOfMemory where no proof of this size is possible.
+        """
+        ...
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
         """Make ``value`` known to the device; the caller keeps it alive and unchanged meanwhile."""
@@ -77,6 +96,27 @@ class Backend(Protocol):
         """
         ...
 
+    def start_msm(
+        self, bases: Buffer, scalars: Buffer, wires: object = None
+    ) -> Callable[[], Points]:
+        """:meth:`msm` in two steps: a device with a queue begins at once, the returned function waits.
+
+        The operands stay what they are until it was called. It is called once.
+        """
+        ...
+
+    def combine(self, points: Points, scalars: Scalars) -> Points:
+        """sum scalars_i * points_i for a handful of points in host memory, scalars in plain form."""
+        ...
+
+    def first_nonzero(self, values: Buffer) -> int | None:
+        """The lowest index, in natural order, of an element that is not zero."""
+        ...
+
     def free_bytes(self) -> int:
         """Memory that is still free on the device."""
+        ...
+
+    def resident_bytes(self) -> int:
+        """Device memory that the matrices and points put so far take (0: they stay where they were)."""
         ...

@@ -9,16 +9,17 @@ has them, a mapped file for instance.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuzk import _core
-from cuzk.backends import Buffer
+from cuzk.backends import Buffer, Workload
 from cuzk.curves import Curve
 from cuzk.errors import DeviceUnavailable, FormatError, KernelError, OutOfMemory
 from cuzk.r1cs import SparseMatrix
@@ -66,6 +67,7 @@ class CpuBackend:
     """One curve on ``threads`` threads; calls return when the work is done."""
 
     name = "cpu"
+    title = "CPU"
 
     def __init__(self, curve: Curve, threads: int) -> None:
         if curve.is_toy:
@@ -77,6 +79,10 @@ class CpuBackend:
         self.curve = curve
         self.threads = threads
         self._twiddles = np.zeros((0, 4), np.uint64)  # of the last root asked for
+
+    def plan(self, work: Workload) -> int:  # noqa: ARG002
+        """The prover plans the host's memory."""
+        return 0
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
         """Nothing is copied; FormatError names the first scalar that is not below r."""
@@ -181,9 +187,30 @@ class CpuBackend:
             _core.msm(self.curve.name, bases.kind, points(bases), words, index, out, self.threads)
         return Points(self.curve, bases.kind, out)
 
+    def start_msm(
+        self, bases: Buffer, scalars: Buffer, wires: object = None
+    ) -> Callable[[], Points]:
+        """There is no queue: the returned function does the work."""
+        return partial(self.msm, bases, scalars, wires)
+
+    def combine(self, points: Points, scalars: Scalars) -> Points:
+        """An MSM as any other."""
+        return self.msm(self.put(points), self.put(scalars))
+
+    def first_nonzero(self, values: Buffer) -> int | None:
+        """By a copy in natural order."""
+        words = self._natural(vector(values, "first_nonzero")).words
+        if not words.any():
+            return None
+        return int(words.any(axis=1).argmax())
+
     def free_bytes(self) -> int:
         """Memory that the system still gives without swapping."""
         return available_bytes()
+
+    def resident_bytes(self) -> int:
+        """Nothing was copied."""
+        return 0
 
     def _scalars(self, value: Vector, *, montgomery: bool = True) -> Buffer:
         return Buffer(self.curve, "scalar", len(value.words), montgomery, value)

@@ -15,7 +15,7 @@ def assemble(key: ResidentKey, sums: Sums, r: int, s: int, backend: Backend) -> 
     def combination(*terms: tuple[Points, int]) -> Points:
         points, factors = zip(*terms, strict=True)
         scalars = Scalars.from_ints(backend.curve, factors)
-        return backend.msm(backend.put(Points.concatenate(points)), backend.put(scalars))
+        return backend.combine(Points.concatenate(points), scalars)
 
     vk, delta_g1 = key.key.vk, key.key.delta_g1
     a = combination((vk.alpha_g1, 1), (sums.a, 1), (delta_g1, r))

@@ -77,14 +77,7 @@ def _first_difference(
 ) -> int | None:
     size = 1 << (rows - 1).bit_length() if rows else 1
     x, y = backend.product(left, vector, size), backend.product(right, vector, size)
-    return _first_nonzero(backend.pointwise(x, minus=y, into=x), backend)
-
-
-def _first_nonzero(values: Buffer, backend: Backend) -> int | None:
-    result = backend.get(values)
-    if not result.words.any():
-        return None
-    return int(result.words.any(axis=1).argmax())
+    return backend.first_nonzero(backend.pointwise(x, minus=y, into=x))
 
 
 def check_witness(witness: Scalars, key: ProvingKey, matrices: Matrices, name: str) -> Scalars:
@@ -117,16 +110,15 @@ def check_witness(witness: Scalars, key: ProvingKey, matrices: Matrices, name: s
 
 def check_satisfied(resident: ResidentKey, witness: Scalars, backend: Backend, name: str) -> None:
     """UnsatisfiedError names the first constraint that fails, with its terms; nothing without C."""
-    matrices = resident.matrices
-    if matrices.c is None:
+    if resident.matrix_c is None:
         return
     w, n = backend.put(witness), 1 << resident.key.log_domain
     a = backend.product(resident.matrix_a, w, n)
     b = backend.product(resident.matrix_b, w, n)
-    c = backend.product(backend.put(matrices.c), w, n)
-    row = _first_nonzero(backend.pointwise(a, b, minus=c, into=a), backend)
+    c = backend.product(resident.matrix_c, w, n)
+    row = backend.first_nonzero(backend.pointwise(a, b, minus=c, into=a))
     if row is not None:
-        raise UnsatisfiedError(f"{name}: {_explain(matrices, row)}")
+        raise UnsatisfiedError(f"{name}: {_explain(resident.matrices, row)}")
 
 
 def _explain(matrices: Matrices, row: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cuzk.backends import Backend, Buffer
+from cuzk.backends import Backend, Buffer, Workload
 from cuzk.groth16 import ProvingKey, Query
 from cuzk.r1cs import Matrices, SparseMatrix
 
@@ -25,6 +25,7 @@ class ResidentKey:
     matrices: Matrices
     matrix_a: Buffer
     matrix_b: Buffer
+    matrix_c: Buffer | None
     a: ResidentQuery
     b_g1: ResidentQuery
     b_g2: ResidentQuery
@@ -36,6 +37,18 @@ class ResidentKey:
         key = self.key
         for points in (key.a.points, key.b_g1.points, key.b_g2.points, key.l.points, key.h):
             points.expect_there()
+
+
+def workload(key: ProvingKey, matrices: Matrices) -> Workload:
+    """What a proof asks of a device."""
+    known = [m for m in (matrices.a, matrices.b, matrices.c) if m is not None]
+    points = (key.a.points, key.b_g1.points, key.b_g2.points, key.l.points, key.h)
+    return Workload(
+        key.log_domain,
+        matrices.wires,
+        tuple((m.rows, m.terms, len(m.values)) for m in known),
+        tuple((p.group, len(p)) for p in points),
+    )
 
 
 def reside(key: ProvingKey, matrices: Matrices, backend: Backend) -> ResidentKey:
@@ -52,6 +65,7 @@ def reside(key: ProvingKey, matrices: Matrices, backend: Backend) -> ResidentKey
         matrices,
         matrix(matrices.a),
         matrix(matrices.b),
+        matrix(matrices.c) if matrices.c else None,
         query(key.a),
         query(key.b_g1),
         query(key.b_g2),
