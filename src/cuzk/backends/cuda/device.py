@@ -1,0 +1,246 @@
+"""A real GPU as a :class:`~cuzk.backends.cuda.machine.Machine`: one stream over the CUDA driver.
+
+Finding a device costs nothing before it is asked for: the bindings (extra ``cuda``) are imported here, at
+the first call. The machine's calls may come from any thread, one at a time; frees from any at any time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.backends.cuda import kernels
+from cuzk.backends.cuda.cache import Cache, default_folder
+from cuzk.backends.cuda.card import Card
+from cuzk.backends.cuda.driver import Driver
+from cuzk.backends.cuda.machine import Memory, Unit
+from cuzk.backends.cuda.staging import Staging
+from cuzk.curves import Curve
+from cuzk.errors import BackendError, DeviceUnavailable, KernelError
+
+NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: no order with the legacy default stream
+_cards: dict[int, Card] = {}  # a process has one context of a device
+_cards_lock = threading.Lock()
+
+
+def device_count() -> int:
+    """Devices that this process sees; DeviceUnavailable, with the reason, where there is none."""
+    driver = Driver(_bindings(), "cuda")
+    try:
+        driver.cuInit(0)
+        count = int(driver.cuDeviceGetCount())
+    except DeviceUnavailable as error:
+        raise DeviceUnavailable(_why_none(error)) from error
+    if not count:
+        raise DeviceUnavailable(NONE_VISIBLE)
+    return count
+
+
+def open_card(ordinal: int) -> Card:
+    """The process's card of that number."""
+    count = device_count()
+    if ordinal >= count:
+        visible = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        raise DeviceUnavailable(
+            f"cuda:{ordinal}: {count} {'device is' if count == 1 else 'devices are'} visible; take {visible}"
+        )
+    with _cards_lock:
+        if ordinal not in _cards:
+            _cards[ordinal] = Card(_bindings(), ordinal, Cache(default_folder()))
+        card = _cards[ordinal]
+    if card.driver.lost:
+        raise DeviceUnavailable(
+            f"lost to this process after an error, start a new one: {card.driver.lost}"
+        )
+    expect_code_for(card)
+    return card
+
+
+def expect_code_for(card: Card) -> None:
+    """DeviceUnavailable where NVRTC or the driver does not fit the card."""
+    compiler, facts = kernels.compiler(), card.facts
+    made = ".".join(map(str, compiler.version))
+    if facts.architecture not in compiler.architectures:
+        built = ", ".join(f"sm_{n}" for n in compiler.architectures)
+        raise DeviceUnavailable(
+            f"{facts.name}: {facts.title} is sm_{facts.architecture}, kernels can be built for {built} (NVRTC {made})"
+        )
+    if facts.driver[0] < compiler.version[0]:
+        found = ".".join(map(str, facts.driver))
+        raise DeviceUnavailable(
+            f"{facts.name}: the driver is too old: it runs code of CUDA {found}, the kernels are built by "
+            f"NVRTC {made}; update the NVIDIA driver"
+        )
+
+
+NONE_VISIBLE = "no NVIDIA GPU is visible (none is there, or CUDA_VISIBLE_DEVICES hides them)"
+
+
+def _bindings() -> Any:
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise DeviceUnavailable(f"CUDA support is not installed: {kernels.INSTALL}") from error
+    return driver
+
+
+def _why_none(error: DeviceUnavailable) -> str:
+    text = str(error)
+    if "NO_DEVICE" in text or "INVALID_DEVICE" in text:
+        return NONE_VISIBLE
+    if "libcuda" in text:
+        return "no NVIDIA driver is installed (libcuda.so.1 was not found)"
+    return text
+
+
+class CudaMachine:
+    """One stream of a card."""
+
+    def __init__(self, card: Card) -> None:
+        self.card = card
+        self.name = card.facts.name
+        self.processors = card.facts.processors
+        card.enter()
+        self._lane = _Lane(card, card.driver.cuStreamCreate(NON_BLOCKING))
+
+    def prepare(self, curve: Curve) -> None:
+        """Compile (or take from the cache) and load every kernel of a curve."""
+        self.card.prepare(kernels.units(curve))
+
+    def alloc(self, nbytes: int) -> Memory:
+        """From the card's pool."""
+        self.card.enter()
+        address = self.card.allocate(nbytes, self._lane.stream)
+        return Memory(address, nbytes, _Block(self._lane, address))
+
+    def upload(self, memory: Memory, array: NDArray[Any]) -> None:
+        """Through pinned memory; returns when ``array`` has been read."""
+        self.card.enter()
+        self._lane.staging.upload(memory.address, _bytes(memory, array))
+
+    def download(self, memory: Memory, array: NDArray[Any]) -> None:
+        """Through pinned memory; waits."""
+        self.card.enter()
+        self._lane.staging.download(memory.address, _bytes(memory, array))
+
+    def fill(self, memory: Memory, byte: int) -> None:
+        """Set every byte."""
+        self.card.enter()
+        if memory.nbytes:
+            self.card.driver.cuMemsetD8Async(memory.address, byte, memory.nbytes, self._lane.stream)
+
+    def launch(
+        self,
+        unit: Unit,
+        kernel: str,
+        blocks: int,
+        threads: int,
+        *args: Memory | int,
+        shared: int = 0,
+    ) -> None:
+        """Queue a kernel; its unit is compiled and loaded if it is not yet."""
+        if not blocks:
+            return
+        self.card.enter()
+        found = self.card.kernel(unit, kernel)
+        found.expect(len(args), shared)
+        words = (ctypes.c_uint64 * max(len(args), 1))(
+            *(arg.address if isinstance(arg, Memory) else arg for arg in args)
+        )
+        first = ctypes.addressof(words)
+        places = (ctypes.c_uint64 * len(words))(*range(first, first + 8 * len(words), 8))
+        self.card.driver.cuLaunchKernel(
+            found.function, blocks, 1, 1, threads, 1, 1, shared, self._lane.stream,
+            ctypes.addressof(places), 0,
+        )  # fmt: skip
+
+    def free_bytes(self) -> int:
+        """Device memory that an allocation can still have."""
+        self.card.enter()
+        return self.card.free_bytes()
+
+    def finish(self) -> None:
+        """Wait for the stream."""
+        self.card.enter()
+        self.card.driver.cuStreamSynchronize(self._lane.stream)
+
+    def mark(self) -> Mark:
+        """A point in the stream, for :meth:`milliseconds`."""
+        self.card.enter()
+        mark = Mark(self._lane, self.card.driver.cuEventCreate(0))
+        self.card.driver.cuEventRecord(mark.event, self._lane.stream)
+        return mark
+
+    def milliseconds(self, start: Mark, end: Mark) -> float:
+        """Device time between two marks; waits for the second."""
+        self.card.enter()
+        self.card.driver.cuEventSynchronize(end.event)
+        return float(self.card.driver.cuEventElapsedTime(start.event, end.event))
+
+
+class _Lane:
+    """The stream and what goes with it; lives until the last memory of its machine is dropped."""
+
+    def __init__(self, card: Card, stream: Any) -> None:
+        self.card = card
+        self.stream = stream
+        self.staging = Staging(card.driver, stream)
+
+    def __del__(self) -> None:
+        _quietly(self._close)
+
+    def _close(self) -> None:
+        self.card.enter()
+        self.card.driver.cuStreamSynchronize(self.stream)
+        self.staging.close()
+        self.card.driver.cuStreamDestroy(self.stream)
+        self.card.trim()
+
+
+class _Block:
+    """Allocated memory; freed behind all work that was queued when the last reference is dropped."""
+
+    def __init__(self, lane: _Lane, address: int) -> None:
+        self._lane = lane
+        self._address = address
+
+    def __del__(self) -> None:
+        _quietly(self._free)
+
+    def _free(self) -> None:
+        self._lane.card.enter()
+        self._lane.card.driver.cuMemFreeAsync(self._address, self._lane.stream)
+
+
+class Mark:
+    """An event recorded in a machine's stream."""
+
+    def __init__(self, lane: _Lane, event: Any) -> None:
+        self._lane = lane
+        self.event = event
+
+    def __del__(self) -> None:
+        _quietly(self._destroy)
+
+    def _destroy(self) -> None:
+        self._lane.card.driver.cuEventDestroy(self.event)
+
+
+def _quietly(release: Callable[[], None]) -> None:
+    """Give something back; a context that is lost has nothing to give back, and says so at the next call."""
+    with suppress(BackendError):
+        release()
+
+
+def _bytes(memory: Memory, array: NDArray[Any]) -> NDArray[np.uint8]:
+    if not array.flags.c_contiguous or array.nbytes > memory.nbytes:
+        raise KernelError(
+            f"cuda: expected a C-contiguous array of at most {memory.nbytes} bytes, found {array.nbytes}"
+        )
+    return array.reshape(-1).view(np.uint8)

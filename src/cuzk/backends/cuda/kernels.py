@@ -1,0 +1,174 @@
+"""From kernel sources to code for one architecture: NVRTC, and the cache of what it made.
+
+A unit is compiled as a program of one line that includes its source; ``curve_constants.hpp`` is handed
+over from memory. Cost: 1 to 20 s of one core for each unit, once per state of sources, NVRTC and
+architecture.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cuzk import constants
+from cuzk.backends.cuda.cache import Cache
+from cuzk.backends.cuda.machine import Unit
+from cuzk.curves import Curve
+from cuzk.errors import DeviceUnavailable, KernelError
+
+NATIVE = Path(constants.__file__).parent / "native"
+GPU = NATIVE / "gpu"
+OLDEST = 80  # compute capability 8.0: what the kernels are written and compiled for in the tests
+INSTALL = "pip install 'cuzk[cuda]'"
+PER_GROUP = re.compile(
+    r"\b(CUZK_GROUP|Point|Coordinate|Sum)\b"
+)  # names that kernel.hpp makes of it
+MOST_THREADS = 16  # compiling at once: each takes about 0.3 GB of memory
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The NVRTC library of this process."""
+
+    nvrtc: Any  # the module cuda.bindings.nvrtc
+    version: tuple[int, int]
+    architectures: tuple[int, ...]  # 80, 90, ...
+
+    def cubin(self, unit: Unit, architecture: int) -> bytes:
+        """Compile; KernelError with the compiler's first complaint."""
+        nvrtc, given = self.nvrtc, options(unit, architecture)
+        header = constants.header().encode()
+        program = self._value(
+            nvrtc.nvrtcCreateProgram(
+                program_text(unit), b"unit.cu", 1, [header], [b"curve_constants.hpp"]
+            )
+        )
+        try:
+            (status,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
+            if int(status):
+                raise KernelError(
+                    f"{unit.file} for {unit.curve.title}, sm_{architecture}: {self._log(program)}"
+                )
+            code = b" " * int(self._value(nvrtc.nvrtcGetCUBINSize(program)))
+            self._value(nvrtc.nvrtcGetCUBIN(program, code))
+        finally:
+            nvrtc.nvrtcDestroyProgram(program)
+        return code
+
+    def _value(self, answer: tuple[Any, ...]) -> Any:
+        status, *values = answer
+        if int(status):
+            raise KernelError(f"NVRTC: {self.nvrtc.nvrtcGetErrorString(status)[1].decode()}")
+        return values[0] if values else None
+
+    def _log(self, program: Any) -> str:
+        log = b" " * int(self._value(self.nvrtc.nvrtcGetProgramLogSize(program)))
+        self._value(self.nvrtc.nvrtcGetProgramLog(program, log))
+        lines = log.decode(errors="replace").strip("\0 \n").splitlines()
+        return next((line for line in lines if "error" in line), "NVRTC gave no reason")
+
+
+@cache
+def compiler() -> Compiler:
+    """NVRTC, loaded when first asked for; DeviceUnavailable where it is not installed."""
+    try:
+        from cuda.bindings import nvrtc
+
+        status, major, minor = nvrtc.nvrtcVersion()
+    except (ImportError, RuntimeError) as error:
+        raise DeviceUnavailable(
+            f"NVRTC is not installed ({_first_line(error)}): {INSTALL}"
+        ) from error
+    known = nvrtc.nvrtcGetSupportedArchs()
+    if int(status) or int(known[0]):
+        raise DeviceUnavailable(
+            "NVRTC: it does not tell its version and architectures; reinstall it"
+        )
+    return Compiler(nvrtc, (major, minor), tuple(n for n in known[1] if n >= OLDEST))
+
+
+def options(unit: Unit, architecture: int) -> list[bytes]:
+    """What NVRTC is told."""
+    symbols = {**unit.defines, "CUZK_PATH": "device"}
+    return [
+        b"--std=c++20",
+        f"--gpu-architecture=sm_{architecture}".encode(),
+        b"--device-as-default-execution-space",
+        *(f"--include-path={folder}".encode() for folder in (NATIVE, GPU)),
+        *(f"--define-macro={name}={value}".encode() for name, value in sorted(symbols.items())),
+    ]
+
+
+def program_text(unit: Unit) -> bytes:
+    """The program that NVRTC reads."""
+    return f'#include "gpu/{unit.file}"\n'.encode()
+
+
+def units(curve: Curve) -> list[Unit]:
+    """Every unit of a curve."""
+    found = []
+    for path in sorted(GPU.glob("*.cu")):
+        code = re.sub(r"//.*", "", path.read_text())
+        groups = ("g1", "g2") if PER_GROUP.search(code) else ("",)
+        found += [Unit(path.name, curve, group) for group in groups]
+    return found
+
+
+def kernel_names(unit: Unit) -> list[str]:
+    """The kernels that a unit's source defines."""
+    return re.findall(r"^KERNEL\([^)]*\)\s*(\w+)\(", (GPU / unit.file).read_text(), re.MULTILINE)
+
+
+def build(unit: Unit, architecture: int, cache: Cache) -> bytes:
+    """The unit's cubin, from the cache or compiled now."""
+    name = entry_name(unit, architecture)
+    code = cache.get(name)
+    if code is None:
+        code = compiler().cubin(unit, architecture)
+        cache.put(name, code)
+    return code
+
+
+def build_all(wanted: Iterable[Unit], architecture: int, cache: Cache) -> dict[Unit, bytes]:
+    """Cubins of several units, compiled beside one another; the threads end with the call."""
+    compiler()
+    wanted = list(wanted)
+    make: Callable[[Unit], bytes] = lambda unit: build(unit, architecture, cache)  # noqa: E731
+    with ThreadPoolExecutor(min(MOST_THREADS, os.cpu_count() or 1)) as threads:
+        return dict(zip(wanted, threads.map(make, wanted), strict=True))
+
+
+def entry_name(unit: Unit, architecture: int) -> str:
+    """The cache's name for what these sources, options and this NVRTC give."""
+    state = hashlib.blake2b(_headers_digest(), digest_size=16)
+    major, minor = compiler().version
+    source = (GPU / unit.file).read_bytes()
+    for part in (
+        source,
+        program_text(unit),
+        f"{major}.{minor}".encode(),
+        *options(unit, architecture),
+    ):
+        state.update(len(part).to_bytes(8, "little") + part)
+    kind = unit.group or "scalars"
+    return f"{Path(unit.file).stem}-{unit.curve.name}-{kind}-sm_{architecture}-{state.hexdigest()}.cubin"
+
+
+@cache
+def _headers_digest() -> bytes:
+    """Of every header that a kernel may include and of the curves' constants."""
+    state = hashlib.blake2b(constants.header().encode())
+    for path in sorted([*NATIVE.glob("*.hpp"), *GPU.glob("*.hpp")]):
+        state.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return state.digest()
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
