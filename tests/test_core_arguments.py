@@ -74,6 +74,7 @@ def calls() -> dict[str, Call]:
         "bit_reverse": {"values": two},
         "field_op": name | field | {"op": "add", "a": two, "b": two, "out": zeros(2)},
         "msm": name | group | {"bases": points, "scalars": two, "index": np.array([1, 0], np.uint32), "out": zeros(1, 8)},
+        "weighted_sum": name | group | {"sums": zeros(2, 16), "exponents": np.array([1, 0], np.uint32), "out": zeros(1, 8)},
         "fixed_base": name | group | {"base": G1, "scalars": two, "out": zeros(2, 8)},
         "scale_points": name | group | {"points": points, "scalar": pack([3], 4), "out": zeros(2, 8)},
         "group_ntt": name | group | {"points": points, "root": root(2), "inverse": False},
@@ -89,7 +90,7 @@ def calls() -> dict[str, Call]:
     }  # fmt: skip
 
 
-UNTHREADED = {"field_op", "pairing", "r1cs_terms", "r1cs_fill", "number_values"}
+UNTHREADED = {"field_op", "weighted_sum", "pairing", "r1cs_terms", "r1cs_fill", "number_values"}
 ANY_WIDTH = {("bit_reverse", "values"), ("number_values", "records")}
 WRITTEN = {"out", "row_ptrs"}
 WRITTEN_BY = {("ntt", "values"), ("group_ntt", "points"), ("bit_reverse", "values")} | {

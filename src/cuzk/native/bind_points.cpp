@@ -52,6 +52,25 @@ void msm(const std::string& curve, const std::string& group, In64 bases, In64 sc
   points_ops(id).msm(g2, words(bases), n, words(scalars), scalar_count, rows, words_out(out), threads, width);
 }
 
+constexpr unsigned max_exponent = 1023;  // of a weight 2^e; scalars have 255 bits
+
+void weighted_sum(const std::string& curve, const std::string& group, In64 sums, In32 exponents, Out64 out) {
+  CurveId id = curve_id(curve);
+  bool g2 = is_g2(group);
+  std::size_t row_words = point_words(id, g2);
+  std::size_t n = rows_of(sums, 2 * row_words, "sums"), count = length_of(exponents, "exponents");
+  expect_rows(out, 1, row_words, "out");
+  if (count != n)
+    throw std::invalid_argument("exponents: expected " + std::to_string(n) + ", one a sum, found " +
+                                std::to_string(count));
+  for (std::size_t i = 0; i < n; i++)
+    if (exponents.data()[i] > max_exponent)
+      throw std::invalid_argument("exponents: expected at most " + std::to_string(max_exponent) + ", found " +
+                                  std::to_string(exponents.data()[i]) + " at " + std::to_string(i));
+  NoGil release;
+  points_ops(id).weighted_sum(g2, words(sums), exponents.data(), n, words_out(out));
+}
+
 }  // namespace
 
 void bind_points(nb::module_& m) {
@@ -62,6 +81,8 @@ void bind_points(nb::module_& m) {
   m.def(
       "msm_width", [](const std::string& curve, std::size_t n) { return points_ops(curve_id(curve)).msm_width(n); },
       nb::arg("curve"), nb::arg("n"));
+  m.def("weighted_sum", &weighted_sum, nb::arg("curve"), nb::arg("group"), array_arg("sums"), array_arg("exponents"),
+        array_arg("out"));
 }
 
 }  // namespace cuzk

@@ -18,6 +18,8 @@ struct PointsOps {
   void (*msm)(bool g2, const u64* bases, std::size_t n, const u64* scalars, std::size_t scalar_count,
               const unsigned* index, u64* out, int threads, int width);
   int (*msm_width)(std::size_t n);
+  // out = sum_i 2^exponents[i] * sums[i], affine, of n sums in extended form (Xyzz).
+  void (*weighted_sum)(bool g2, const u64* sums, const unsigned* exponents, std::size_t n, u64* out);
 };
 
 }  // namespace cuzk

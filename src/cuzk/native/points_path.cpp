@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "msm.hpp"
+#include "weighted_sum.hpp"
 
 namespace cuzk::CUZK_PATH {
 namespace {
@@ -35,6 +36,12 @@ void msm_words(const u64* bases, std::size_t n, const ScalarRows& scalars, u64* 
   std::memcpy(out, &sum, sizeof(sum));
 }
 
+template <class F>
+void weighted_sum_words(const u64* sums, const unsigned* exponents, std::size_t n, u64* out) {
+  Affine<F> sum = weighted_sum(reinterpret_cast<const Xyzz<F>*>(sums), exponents, n);
+  std::memcpy(out, &sum, sizeof(sum));
+}
+
 template <class Curve>
 PointsOps ops() {
   using Types = CurveTypes<Curve>;
@@ -53,6 +60,10 @@ PointsOps ops() {
         run(bases, n, rows, out, threads, width);
       },
       [](std::size_t n) { return msm_width<typename Types::Fr>(n); },
+      [](bool g2, const u64* sums, const unsigned* exponents, std::size_t n, u64* out) {
+        auto run = g2 ? &weighted_sum_words<typename Types::Fp2> : &weighted_sum_words<typename Types::Fp>;
+        run(sums, exponents, n, out);
+      },
   };
 }
 
