@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import cuzk
 from cuzk import constants
 from cuzk.backends.cuda.machine import Memory, Unit
-from cuzk.errors import OutOfMemory
+from cuzk.errors import KernelError, OutOfMemory
 
 HERE = Path(__file__).parent
 NATIVE = Path(cuzk.__file__).parent / "native"
@@ -42,7 +42,8 @@ def library(unit: Unit) -> ctypes.CDLL:
     symbols = {**unit.defines, "CUZK_PATH": "emulated"}
     trampolines = "\n".join(
         f'extern "C" void launch_{name}(unsigned b, unsigned t, size_t s, const unsigned long long* a) '
-        f"{{ emulator::launch({name}, b, t, s, a); }}"
+        f"{{ emulator::launch({name}, b, t, s, a); }}\n"
+        f'extern "C" unsigned parameters_{name}() {{ return emulator::parameters({name}); }}'
         for name in kernels(unit)
     )
     text = f'#include "grid.hpp"\n#include "gpu/{unit.file}"\n{trampolines}\n'
@@ -118,6 +119,11 @@ class EmulatedMachine:
             return
         self.launches.append((kernel, blocks, threads))
         words = [a.address if isinstance(a, Memory) else a for a in args]
+        expected = library(unit)[f"parameters_{kernel}"]()
+        if len(words) != expected:
+            raise KernelError(
+                f"{self.name}: kernel {kernel}: expected {expected} arguments, found {len(words)}"
+            )
         array = (ctypes.c_ulonglong * max(len(words), 1))(*words)
         launcher = library(unit)[f"launch_{kernel}"]
         launcher(ctypes.c_uint(blocks), ctypes.c_uint(threads), ctypes.c_size_t(shared), array)

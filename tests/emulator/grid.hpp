@@ -130,6 +130,11 @@ inline void run_block(unsigned threads) {
 }
 
 template <class... Parameters>
+constexpr unsigned parameters(void (*)(Parameters...)) {
+  return sizeof...(Parameters);
+}
+
+template <class... Parameters>
 void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, std::size_t shared,
             const unsigned long long* args) {
   static_assert(((sizeof(Parameters) == 8) && ...), "kernel parameters are 64 bits wide");

@@ -116,8 +116,8 @@ class CudaMachine:
     def alloc(self, nbytes: int) -> Memory:
         """From the card's pool."""
         self.card.enter()
-        address = self.card.allocate(nbytes, self._lane.stream)
-        return Memory(address, nbytes, _Block(self._lane, address))
+        block = self._lane.allocate(nbytes)
+        return Memory(block.address, nbytes, block)
 
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
         """Through pinned memory; returns when ``array`` has been read."""
@@ -185,17 +185,35 @@ class CudaMachine:
 
 
 class _Lane:
-    """The stream and what goes with it; lives until the last memory of its machine is dropped."""
+    """The stream and what goes with it; lives until the last memory of its machine is dropped.
+
+    The addresses are kept here: of objects that refer to one another in a ring and are dropped together,
+    the lane may be told first, and no memory may be freed in a stream that is gone.
+    """
 
     def __init__(self, card: Card, stream: Any) -> None:
         self.card = card
         self.stream = stream
         self.staging = Staging(card.driver, stream)
+        self._addresses: set[int] = set()
+
+    def allocate(self, nbytes: int) -> _Block:
+        address = self.card.allocate(nbytes, self.stream)
+        self._addresses.add(address)
+        return _Block(self, address)
+
+    def free(self, address: int) -> None:
+        if address in self._addresses:
+            self._addresses.remove(address)
+            self.card.enter()
+            self.card.driver.cuMemFreeAsync(address, self.stream)
 
     def __del__(self) -> None:
         _quietly(self._close)
 
     def _close(self) -> None:
+        for address in list(self._addresses):
+            self.free(address)
         self.card.enter()
         self.card.driver.cuStreamSynchronize(self.stream)
         self.staging.close()
@@ -207,15 +225,11 @@ class _Block:
     """Allocated memory; freed behind all work that was queued when the last reference is dropped."""
 
     def __init__(self, lane: _Lane, address: int) -> None:
+        self.address = address
         self._lane = lane
-        self._address = address
 
     def __del__(self) -> None:
-        _quietly(self._free)
-
-    def _free(self) -> None:
-        self._lane.card.enter()
-        self._lane.card.driver.cuMemFreeAsync(self._address, self._lane.stream)
+        _quietly(lambda: self._lane.free(self.address))
 
 
 class Mark:
@@ -226,10 +240,7 @@ class Mark:
         self.event = event
 
     def __del__(self) -> None:
-        _quietly(self._destroy)
-
-    def _destroy(self) -> None:
-        self._lane.card.driver.cuEventDestroy(self.event)
+        _quietly(lambda: self._lane.card.driver.cuEventDestroy(self.event))
 
 
 def _quietly(release: Callable[[], None]) -> None:

@@ -1,0 +1,287 @@
+"""A stand-in for the module ``cuda.bindings.driver`` over host memory: what :mod:`device` does with a driver,
+without one.
+
+It is as lazy as the real one may be: a stream's copies, fills, launches and frees happen when something waits
+for them, in order. Statuses and enumerations are the real module's. Kernels run in the emulator; ``units``
+says which unit a module's code is. ``fail["cuLaunchKernel"] = "ILLEGAL_ADDRESS"`` makes the next call of
+that function report so; errors that are sticky in a context stay.
+"""
+
+# ruff: noqa: ARG002, N802 - names and parameters are the driver's
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from cuda.bindings import driver as real
+from numpy.typing import NDArray
+
+from cuzk.backends.cuda.driver import STICKY
+from cuzk.backends.cuda.machine import Unit
+from emulator import kernels, library
+
+OK = real.CUresult.CUDA_SUCCESS
+Answer = tuple[Any, ...]
+
+
+def status(name: str) -> Any:
+    return getattr(real.CUresult, f"CUDA_ERROR_{name}")
+
+
+@dataclass(eq=False)
+class Stream:
+    waiting: list[Callable[[], None]] = field(default_factory=list)
+    done: int = 0
+    open: bool = True
+
+    def run(self, until: int | None = None) -> None:
+        while self.waiting and (until is None or self.done < until):
+            self.waiting.pop(0)()
+            self.done += 1
+
+    @property
+    def queued(self) -> int:
+        return self.done + len(self.waiting)
+
+
+@dataclass(eq=False)
+class Event:
+    stream: Stream | None = None
+    place: int = 0
+
+
+@dataclass(eq=False)
+class Function:
+    unit: Unit
+    name: str
+    shared: int = 48 << 10
+
+
+class FakeDriver:
+    """``devices`` cards of ``memory`` bytes; ``others`` of them are held by another process."""
+
+    def __init__(self, *, devices: int = 1, memory: int = 1 << 30, architecture: int = 90, cuda: int = 13000) -> None:  # fmt: skip
+        self.devices, self.memory, self.others = devices, memory, 0
+        self.architecture, self.cuda = architecture, cuda
+        self.units: dict[bytes, Unit] = {}
+        self.fail: dict[str, str] = {}
+        self.sticky: Any = None
+        self.blocks: dict[int, NDArray[np.uint8]] = {}  # device memory
+        self.pinned: dict[int, NDArray[np.uint8]] = {}
+        self.streams: list[Stream] = []
+        self.events: set[Event] = set()
+        self.reserved = 0  # what the pool took from the device
+        self.calls: list[str] = []
+        self._current = threading.local()
+
+    def __getattr__(self, name: str) -> Any:
+        """Functions by way of the checks that all share; everything else is the real module's."""
+        if not name.startswith("cu") or name.startswith("cuuint"):
+            return getattr(real, name)
+        function = object.__getattribute__(self, f"_{name}")
+
+        def call(*args: Any) -> Answer:
+            self.calls.append(name)
+            if name == "cuGetErrorString":
+                return function(*args)  # type: ignore[no-any-return]
+            if (code := self.fail.pop(name, "")) in STICKY:
+                self.sticky = status(code)
+            elif code:
+                return (status(code),)
+            if self.sticky is not None:
+                return (self.sticky,)
+            if name not in WITHOUT_CONTEXT and not getattr(self._current, "set", False):
+                return (status("INVALID_CONTEXT"),)
+            answer = function(*args)
+            return (OK, *answer) if isinstance(answer, tuple) else (answer,)
+
+        return call
+
+    # Devices and contexts
+
+    def _cuInit(self, flags: int) -> Any:
+        return () if self.devices else status("NO_DEVICE")
+
+    def _cuGetErrorString(self, code: Any) -> Answer:
+        return OK, b"what " + code.name.encode() + b" means"
+
+    def _cuDeviceGetCount(self) -> Answer:
+        return (self.devices,)
+
+    def _cuDeviceGet(self, ordinal: int) -> Any:
+        return (ordinal,) if ordinal < self.devices else status("INVALID_DEVICE")
+
+    def _cuDeviceGetAttribute(self, attribute: Any, device: int) -> Answer:
+        values = {
+            "COMPUTE_CAPABILITY_MAJOR": self.architecture // 10,
+            "COMPUTE_CAPABILITY_MINOR": self.architecture % 10,
+            "MULTIPROCESSOR_COUNT": 2,
+        }
+        return (values[attribute.name.removeprefix("CU_DEVICE_ATTRIBUTE_")],)
+
+    def _cuDeviceGetUuid(self, device: int) -> Answer:
+        return (SimpleNamespace(bytes=bytes(range(16))),)
+
+    def _cuDeviceGetName(self, length: int, device: int) -> Answer:
+        return (b"Emulated GPU".ljust(length, b"\0"),)
+
+    def _cuDeviceTotalMem(self, device: int) -> Answer:
+        return (self.memory,)
+
+    def _cuDriverGetVersion(self) -> Answer:
+        return (self.cuda,)
+
+    def _cuDevicePrimaryCtxRetain(self, device: int) -> Answer:
+        return (("context", device),)
+
+    def _cuCtxSetCurrent(self, context: Any) -> Answer:
+        self._current.set = True
+        return ()
+
+    # Memory
+
+    def _cuMemPoolCreate(self, properties: Any) -> Answer:
+        return ("pool",)
+
+    def _cuMemPoolSetAttribute(self, pool: Any, name: Any, value: Any) -> Answer:
+        return ()
+
+    def _cuMemPoolGetAttribute(self, pool: Any, name: Any) -> Answer:
+        reserved = real.CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
+        return (real.cuuint64_t(self.reserved if name == reserved else self.used),)
+
+    def _cuMemPoolTrimTo(self, pool: Any, keep: int) -> Answer:
+        self.reserved = self.used
+        return ()
+
+    @property
+    def used(self) -> int:
+        return sum(block.nbytes - 256 for block in self.blocks.values())
+
+    def _cuMemGetInfo(self) -> Answer:
+        return self.memory - self.others - self.reserved, self.memory
+
+    def _cuMemAllocFromPoolAsync(self, nbytes: int, pool: Any, stream: Stream) -> Any:
+        if nbytes == 0:
+            return status("INVALID_VALUE")
+        if self.used + nbytes > self.memory - self.others:
+            return status("OUT_OF_MEMORY")
+        array = np.full(nbytes + 256, 0xC7, np.uint8)
+        address = (array.ctypes.data + 255) // 256 * 256
+        self.blocks[address] = array
+        self.reserved = max(self.reserved, self.used)
+        return (address,)
+
+    def _cuMemFreeAsync(self, address: int, stream: Stream) -> Answer:
+        assert stream.open
+        stream.waiting.append(lambda: self.blocks.pop(address).fill(0xDD))
+        return ()
+
+    def _cuMemAllocHost(self, nbytes: int) -> Answer:
+        array = np.full(nbytes, 0xC7, np.uint8)
+        self.pinned[array.ctypes.data] = array
+        return (array.ctypes.data,)
+
+    def _cuMemFreeHost(self, address: int) -> Answer:
+        del self.pinned[address]
+        return ()
+
+    def _cuMemcpyHtoDAsync(self, to: int, source: int, nbytes: int, stream: Stream) -> Answer:
+        stream.waiting.append(lambda: void(ctypes.memmove(to, source, nbytes)))
+        return ()
+
+    def _cuMemcpyDtoHAsync(self, to: int, source: int, nbytes: int, stream: Stream) -> Answer:
+        stream.waiting.append(lambda: void(ctypes.memmove(to, source, nbytes)))
+        return ()
+
+    def _cuMemsetD8Async(self, to: int, byte: int, nbytes: int, stream: Stream) -> Answer:
+        stream.waiting.append(lambda: void(ctypes.memset(to, byte, nbytes)))
+        return ()
+
+    # Streams and events
+
+    def _cuStreamCreate(self, flags: int) -> Answer:
+        self.streams.append(Stream())
+        return (self.streams[-1],)
+
+    def _cuStreamSynchronize(self, stream: Stream) -> Answer:
+        stream.run()
+        return ()
+
+    def _cuStreamDestroy(self, stream: Stream) -> Answer:
+        stream.run()
+        stream.open = False
+        self.streams.remove(stream)
+        return ()
+
+    def _cuEventCreate(self, flags: int) -> Answer:
+        event = Event()
+        self.events.add(event)
+        return (event,)
+
+    def _cuEventRecord(self, event: Event, stream: Stream) -> Answer:
+        event.stream, event.place = stream, stream.queued
+        return ()
+
+    def _cuEventSynchronize(self, event: Event) -> Answer:
+        if event.stream is not None:
+            event.stream.run(event.place)
+        return ()
+
+    def _cuEventElapsedTime(self, start: Event, end: Event) -> Answer:
+        return (float(end.place - start.place),)
+
+    def _cuEventDestroy(self, event: Event) -> Answer:
+        self.events.remove(event)
+        return ()
+
+    # Kernels
+
+    def _cuModuleLoadData(self, code: bytes) -> Any:
+        return (self.units[code],) if code in self.units else status("INVALID_IMAGE")
+
+    def _cuModuleGetFunction(self, module: Unit, name: bytes) -> Any:
+        if name.decode() not in kernels(module):
+            return status("NOT_FOUND")
+        return (Function(module, name.decode()),)
+
+    def _cuFuncGetParamInfo(self, function: Function, index: int) -> Any:
+        count = library(function.unit)[f"parameters_{function.name}"]()
+        return (8 * index, 8) if index < count else status("INVALID_VALUE")
+
+    def _cuFuncSetAttribute(self, function: Function, name: Any, value: int) -> Answer:
+        function.shared = value
+        return ()
+
+    def _cuLaunchKernel(self, function: Function, *grid_and_rest: Any) -> Any:
+        blocks, _, _, threads, _, _, shared, stream, places, _ = grid_and_rest
+        if shared > function.shared:
+            return status("INVALID_VALUE")
+        count = library(function.unit)[f"parameters_{function.name}"]()
+        addresses = (ctypes.c_uint64 * count).from_address(places)
+        words = [ctypes.c_uint64.from_address(a).value for a in addresses]
+        array = (ctypes.c_ulonglong * max(count, 1))(*words)
+        launcher = library(function.unit)[f"launch_{function.name}"]
+        stream.waiting.append(
+            lambda: void(
+                launcher(
+                    ctypes.c_uint(blocks), ctypes.c_uint(threads), ctypes.c_size_t(shared), array
+                )
+            )
+        )
+        return ()
+
+
+WITHOUT_CONTEXT = {
+    "cuInit", "cuGetErrorString", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute", "cuDeviceGetUuid",
+    "cuDeviceGetName", "cuDeviceTotalMem", "cuDriverGetVersion", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent",
+}  # fmt: skip
+
+
+def void(_: object) -> None:
+    """A step of a stream gives nothing."""
