@@ -18,8 +18,10 @@ from functools import partial
 
 import numpy as np
 
-from bench.timing import least, machine, random_words, sizes
+from bench.timing import least, sizes
 from cuzk import _core
+from cuzk.bench.inputs import uniform_below
+from cuzk.bench.place import host
 from cuzk.curves import CURVES, Curve
 from cuzk.vectors import Points, Words, pack, unpack
 
@@ -57,7 +59,7 @@ def prove_right(curve: Curve, group: str, threads: int) -> None:
 def product_ns(curve: Curve) -> float:
     """One product in Fp, many independent ones in a row."""
     n = 4096
-    words = random_words(curve.p, curve.fp_words, n, seed=2)
+    words = uniform_below(curve.p, n, 2, 1)
     out = np.zeros_like(words)
     work = partial(_core.field_op, curve.name, "fp", "multiply", words, words, out)
     return least(work, repeat=200).wall / n * 1e6
@@ -67,8 +69,8 @@ def measure(curve: Curve, group: str, logs: list[int], threads: int, repeat: int
     """One row a size."""
     prove_right(curve, group, threads)
     n = 1 << max(logs)
-    bases = multiples(curve, group, random_words(curve.r, 4, n, seed=3), threads)
-    scalars = random_words(curve.r, 4, n, seed=4)
+    bases = multiples(curve, group, uniform_below(curve.r, n, 3, 1), threads)
+    scalars = uniform_below(curve.r, n, 4, 1)
     product = product_ns(curve)
     rows: list[Row] = []
     for log_n in logs:
@@ -103,7 +105,7 @@ def peer(log_n: int, repeat: int) -> list[Row]:
     n = 1 << log_n
     few = [arkworks.G1Point.hash_to_curve(i.to_bytes(4, "big"), b"bench") for i in range(256)]
     points = [few[i % 256] + few[i // 256 % 256] for i in range(n)]
-    rows = unpack(random_words(CURVES["bls12_381"].r, 4, n, seed=4))
+    rows = unpack(uniform_below(CURVES["bls12_381"].r, n, 4, 1))
     scalars = [arkworks.Scalar.from_le_bytes(s.to_bytes(32, "little")) for s in rows]
     time = least(partial(arkworks.G1Point.multiexp_unchecked, points, scalars), repeat=repeat)
     return [
@@ -135,9 +137,9 @@ def main() -> None:
             rows += measure(CURVES[name], group, options.sizes, options.threads, options.repeat)
     rows += peer(min(16, max(options.sizes)), options.repeat)
     if options.json:
-        print(json.dumps({"machine": machine(), "rows": rows}))
+        print(json.dumps({"machine": host(), "rows": rows}))
         return
-    print(*machine().values(), sep=", ")
+    print(*host().values(), sep=", ")
     for row in rows:
         print("  ".join(f"{key} {value}" for key, value in row.items()))
 

@@ -20,8 +20,10 @@ from functools import partial
 
 import numpy as np
 
-from bench.timing import Timing, least, machine, random_words, sizes
+from bench.timing import Timing, least, sizes
 from cuzk import _core
+from cuzk.bench.inputs import uniform_below
+from cuzk.bench.place import host
 from cuzk.curves import CURVES, Curve
 from cuzk.vectors import Scalars, Words
 
@@ -48,7 +50,7 @@ def element(curve: Curve, value: int) -> Words:
 def prove_right(curve: Curve, threads: int) -> None:
     """y_j = sum_i x_i (g w^j)^i for 64 points, and back."""
     n, g, r, root = 64, 7, curve.r, curve.root_of_unity(6)
-    words = random_words(r, 4, n, seed=n)
+    words = uniform_below(r, n, n, 1)
     x = Scalars(curve, words, montgomery=True).ints()
     out = words.copy()
     arguments = element(curve, root), element(curve, g)
@@ -65,7 +67,7 @@ def prove_right(curve: Curve, threads: int) -> None:
 def product_rate(curve: Curve, seconds: float) -> float:
     """Milliseconds of one product, in a loop over the second-level cache."""
     n, one = 4096, element(curve, 1)
-    a, b = (random_words(curve.r, 4, n, seed) for seed in (1, 2))
+    a, b = (uniform_below(curve.r, n, seed, 1) for seed in (1, 2))
     out = np.empty_like(a)
     work = partial(_core.pointwise, curve.name, a, b, None, one, out, 1)
     return least(work, seconds=seconds).cpu / n
@@ -73,7 +75,7 @@ def product_rate(curve: Curve, seconds: float) -> float:
 
 def measure(curve: Curve, log_n: int, threads: int, seconds: float) -> Row:
     n = 1 << log_n
-    words, table = random_words(curve.r, 4, n, seed=n), np.empty((n // 2, 4), np.uint64)
+    words, table = uniform_below(curve.r, n, n, 1), np.empty((n // 2, 4), np.uint64)
     root = element(curve, curve.root_of_unity(log_n))
     shifts = {1: element(curve, 1), 7: element(curve, 7)}
 
@@ -127,7 +129,7 @@ def main() -> None:
     if not options.json:
         names = ("forward", "inverse", "coset fwd", "coset inv", "twiddles", "bit rev")
         print(
-            f"{machine()['cpu']}, {options.threads} threads, {options.path}; ms elapsed and of the processor"
+            f"{host()['cpu']}, {options.threads} threads, {options.path}; ms elapsed and of the processor"
         )
         print(f"{'curve':10} {'log':>3} " + " ".join(f"{n:>19}" for n in names) + f" {'floor':>9}")
     for name in options.curves:
@@ -137,7 +139,7 @@ def main() -> None:
             if not options.json:
                 print(show(rows[-1]), flush=True)
     if options.json:
-        print(json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}))
+        print(json.dumps({"machine": host(), "rows": [asdict(row) for row in rows]}))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,9 @@ from pathlib import Path
 
 import cuzk
 from bench.circuits import SECRETS, circuit_of
-from bench.timing import Meter, machine
+from bench.timing import Meter
 from cuzk.backends.cpu import CpuBackend
+from cuzk.bench.place import host
 from cuzk.groth16 import BELLMAN, SNARKJS
 from cuzk.prover import prove, reside
 from cuzk.prover.checks import check_satisfied, check_witness
@@ -140,7 +141,7 @@ def main() -> None:
     prove_all_right(options.threads)
     row = measure(options.key, options.witness, options.threads, options.runs)
     if options.json:
-        print(json.dumps({"machine": machine(), **row}))
+        print(json.dumps({"machine": host(), **row}))
     else:
         show(row)
 

@@ -1,4 +1,4 @@
-"""What the benchmarks share: clocks, statistics, the machine, sizes as options, random numbers.
+"""What these benchmarks share: clocks, statistics, sizes as options.
 
 Wall time is what a person waits for; processor time (all threads, user and system) moves less where
 other programs run on the same machine.
@@ -7,19 +7,12 @@ other programs run on the same machine.
 from __future__ import annotations
 
 import argparse
-import platform
 import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
-
-import numpy as np
-
-from cuzk import _core
-from cuzk.vectors import Words
 
 
 class Timing(NamedTuple):
@@ -70,31 +63,6 @@ class Meter:
 def _spent() -> tuple[float, float, int]:
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     return time.perf_counter(), time.process_time(), faults
-
-
-def machine() -> dict[str, str]:
-    """What a table of figures must name."""
-    return {
-        "cpu": cpu_name(),
-        "arithmetic": _core.path(),
-        "compiler": _core.compiler(),
-        "python": platform.python_version(),
-        "date": time.strftime("%Y-%m-%d"),
-    }
-
-
-def cpu_name() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor() or "unknown CPU"
-
-
-def random_words(modulus: int, words: int, n: int, seed: int) -> Words:
-    """(n, words) words, below the modulus by the top one: uniform enough for timing."""
-    out = np.random.default_rng(seed).integers(0, 2**64, size=(n, words), dtype=np.uint64)
-    out[:, -1] %= np.uint64(modulus >> (64 * words - 64))
-    return out
 
 
 def sizes(text: str) -> list[int]:

@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,12 @@ class EmulatedMachine:
 
     def finish(self) -> None:
         pass
+
+    def mark(self) -> float:
+        return time.perf_counter()
+
+    def milliseconds(self, start: float, end: float) -> float:
+        return 1e3 * (end - start)
 
 
 class _Block:

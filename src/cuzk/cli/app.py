@@ -26,6 +26,7 @@ from cuzk.errors import CuzkError
 
 INTERRUPTED = 130
 MODULES = {
+    "bench": "bench",
     "doctor": "show",
     "export": "keys",
     "inspect": "show",

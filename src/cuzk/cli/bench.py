@@ -1,0 +1,212 @@
+"""``cuzk bench``: MSM, NTT and whole proofs, on the CPU or a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+import click
+
+from cuzk.backends import Backend
+from cuzk.bench.clocks import clock_of
+from cuzk.bench.inputs import KINDS
+from cuzk.bench.msm import MsmCase
+from cuzk.bench.ntt import ORDERS, NttCase
+from cuzk.bench.place import place_of
+from cuzk.bench.prove import SMALLEST, VERIFY_TO, ProveCase
+from cuzk.bench.rows import Row, heading
+from cuzk.bench.synthetic import RECIPES
+from cuzk.cli.app import cuzk_group, environment
+from cuzk.cli.options import device_option, json_option, threads_option
+from cuzk.cli.terminal import answer, say
+from cuzk.curves import GROUPS, Curve, curve_named
+from cuzk.errors import DeviceUnavailable
+from cuzk.prover.devices import open_device, thread_count
+
+LARGEST = 28
+Rows = Callable[[Backend, int], Iterable[Row]]
+_SIZES = re.compile(r"([0-9]{1,2})(?:(?:\.\.|-)([0-9]{1,2}))?")
+
+
+def read_sizes(_ctx: click.Context, _parameter: click.Parameter, value: str) -> list[int]:
+    """ "16..20", "16-20", "16,18,20" or "20" as logarithms."""
+    found: list[int] = []
+    for part in value.split(","):
+        match = _SIZES.fullmatch(part.strip())
+        if not match or int(match[1]) > int(match[2] or match[1]):
+            raise click.BadParameter(f"expected sizes like 16..20 or 16,18,20, found {value!r}.")
+        found += range(int(match[1]), int(match[2] or match[1]) + 1)
+    if max(found) > LARGEST:
+        raise click.BadParameter(f"expected at most {LARGEST}, found {value!r}.")
+    return found
+
+
+def read_curves(_ctx: click.Context, _parameter: click.Parameter, value: str) -> list[Curve]:
+    """One curve by any of its names, or both."""
+    if value == "both":
+        return [curve_named("bn254"), curve_named("bls12_381")]
+    return [curve_named(value, "--curve")]
+
+
+curve_option = click.option(
+    "--curve",
+    "curves",
+    default="both",
+    show_default=True,
+    metavar="bn254|bls12_381|both",
+    callback=read_curves,
+    help="Which curve.",
+)
+log_option = click.option(
+    "--log",
+    "logs",
+    default="12..16",
+    show_default=True,
+    metavar="SIZES",
+    callback=read_sizes,
+    help="log2 of the sizes: 16..20 or 16,18,20.",
+)
+reps_option = click.option(
+    "--reps", type=click.IntRange(1), default=7, show_default=True, help="Times each is repeated."
+)
+
+
+@cuzk_group.group("bench", short_help="Measure MSM, NTT and proofs.")
+def bench_group() -> None:
+    """Measurements: every case first proves its result right, then warm medians are taken.
+
+    Milliseconds are of the processor (all threads) on a CPU, between events in the stream on a GPU, inputs
+    resident; "wall" is what a caller waits for.
+    """
+
+
+@bench_group.command("msm", short_help="Multi-scalar multiplication.")
+@curve_option
+@click.option("--group", type=click.Choice([*GROUPS, "both"]), default="g1", show_default=True)
+@log_option
+@click.option("--scalars", type=click.Choice(KINDS), default="random", show_default=True)
+@device_option
+@threads_option
+@reps_option
+@json_option
+def msm_command(
+    curves: list[Curve],
+    group: str,
+    logs: list[int],
+    scalars: str,
+    device: str,
+    threads: int | None,
+    reps: int,
+    as_json: bool,
+) -> None:
+    """2^LOG points, known multiples of the generator, so that the sum is known at any size.
+
+    --scalars: random (uniform below r), witness (half zeros, a quarter ones, the rest short and long), ones.
+    """
+    groups = GROUPS if group == "both" else (group,)
+    cases = [MsmCase(g, log_n, scalars) for g in groups for log_n in logs]
+    _measure(curves, device, threads, as_json, lambda b, t: (c.run(b, reps, t) for c in cases))
+
+
+@bench_group.command("ntt", short_help="Number-theoretic transform.")
+@curve_option
+@log_option
+@click.option(
+    "--order",
+    type=click.Choice([*ORDERS, "both"]),
+    default="both",
+    show_default=True,
+    help="nr: forward, natural to bit-reversed; rn: inverse, bit-reversed to natural.",
+)
+@click.option("--coset", is_flag=True, help="On the odd coset, as a proof's quotient needs it.")
+@device_option
+@threads_option
+@reps_option
+@json_option
+def ntt_command(
+    curves: list[Curve],
+    logs: list[int],
+    order: str,
+    coset: bool,
+    device: str,
+    threads: int | None,
+    reps: int,
+    as_json: bool,
+) -> None:
+    """2^LOG scalars in place, twiddles already made; checked at a random point and by going back."""
+    orders = ORDERS if order == "both" else (order,)
+    cases = [NttCase(log_n, coset, orders) for log_n in logs]
+    _measure(
+        curves,
+        device,
+        threads,
+        as_json,
+        lambda b, t: (row for c in cases for row in c.run(b, reps, t)),
+    )
+
+
+@bench_group.command("prove", short_help="Whole proofs, phase by phase.")
+@curve_option
+@log_option
+@click.option("--recipe", type=click.Choice(RECIPES), default=RECIPES[0], show_default=True)
+@click.option(
+    "--verify-to",
+    type=click.IntRange(0, LARGEST),
+    default=VERIFY_TO,
+    show_default=True,
+    metavar="LOG",
+    help="Largest size with a real key, made here; above, A, B, C are compared with logarithms.",
+)
+@device_option
+@threads_option
+@reps_option
+@json_option
+def prove_command(
+    curves: list[Curve],
+    logs: list[int],
+    recipe: str,
+    verify_to: int,
+    device: str,
+    threads: int | None,
+    reps: int,
+    as_json: bool,
+) -> None:
+    """A dense circuit of 2^LOG rows, every witness value of full length, the key resident.
+
+    Above --verify-to the key is synthetic: random points, so that times are real but proofs verify nowhere.
+    """
+    if min(logs) < SMALLEST:
+        raise click.UsageError(f"--log: expected {SMALLEST} at least, found {min(logs)}.")
+    cases = [ProveCase(recipe, log_n, verify_to) for log_n in logs]
+    _measure(curves, device, threads, as_json, lambda b, t: (c.run(b, reps, t) for c in cases))
+
+
+def _measure(
+    curves: list[Curve], device: str, threads: int | None, as_json: bool, rows_of: Rows
+) -> None:
+    """Rows as they come, or all of them as one object."""
+    count, rows = thread_count(threads), list[Row]()
+    place: dict[str, str] = {}
+    for curve in curves:
+        backend = _open(device, curve, count)
+        if not place:
+            place = place_of(backend, count)
+            if not as_json:
+                say(", ".join(place.values()) + "\n" + heading(clock_of(backend).measures))
+        for row in rows_of(backend, count):
+            rows.append(row)
+            if not as_json:
+                say("\n".join(row.lines()))
+    if as_json:
+        answer({"place": place, "rows": [row.as_dict() for row in rows]}, [], as_json=True)
+        return
+    for checked in dict.fromkeys(row.checked for row in rows):
+        say(f"checked: {checked}")
+
+
+def _open(device: str, curve: Curve, threads: int) -> Backend:
+    if environment().no_gpu and device.startswith("cuda"):
+        raise DeviceUnavailable(
+            f"--device: CUZK_NO_GPU forbids {device}; unset it or use --device cpu"
+        )
+    return open_device("cpu" if environment().no_gpu else device, curve, threads)[0]
