@@ -1,0 +1,226 @@
+"""Transforms of vectors of scalars on the device (kernels in ``native/gpu/ntt.cu``).
+
+Forward takes natural order and leaves bit-reversed order, y_j = sum_i x_i (shift * root^j)^i; inverse is its
+inverse, bit-reversed to natural. A transform is one to three passes (:func:`plan`) of up to 11 stages;
+it takes N log_n / 2 products, 7/8 N less without a coset, and 64 N bytes of traffic per pass and 32 N for
+its table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.twiddles import Table, Twiddles
+from cuzk.curves import Curve
+from cuzk.errors import KernelError
+from cuzk.vectors import Scalars
+
+LOG_TILE = 11  # elements of a tile: 64 KiB of shared memory, two tiles on a processor
+LOG_ELEMENTS = 3  # of a thread
+LOG_COLUMNS = 2  # at least: 128 bytes next to each other
+LOG_FEW = 4  # below: one block with a butterfly for each thread
+LARGEST = 31  # log_n: indices have 32 bits
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The stages [first, first + stages) on tiles of 2^log_tile elements."""
+
+    first: int
+    stages: int
+    log_tile: int
+
+    @property
+    def threads(self) -> int:
+        """Eight elements each."""
+        return 1 << self.log_tile - LOG_ELEMENTS
+
+    @property
+    def shared_bytes(self) -> int:
+        """One tile."""
+        return 32 << self.log_tile
+
+
+@cache
+def plan(log_n: int, log_tile: int = LOG_TILE) -> tuple[Pass, ...]:
+    """The passes of a forward transform of 2^log_n elements, log_n >= 4; an inverse takes them backwards.
+
+    As few passes as fit, then as few exchanges (groups of three stages); then a first pass of whole
+    groups, whose products by 1 are skipped, and no pass longer than need be.
+    """
+
+    def cost(split: tuple[int, ...]) -> tuple[int, int, int]:
+        return sum(-(-k // 3) for k in split), split[0] % 3, max(split)
+
+    count = 1 + -(-max(0, log_n - log_tile) // (log_tile - LOG_COLUMNS))
+    best = min(_splits(log_n, count, log_tile), key=cost)
+    firsts = [sum(best[:i]) for i in range(count)]
+    return tuple(
+        Pass(first, stages, min(log_tile, log_n))
+        for first, stages in zip(firsts, best, strict=True)
+    )
+
+
+def _splits(log_n: int, count: int, log_tile: int) -> Iterator[tuple[int, ...]]:
+    """All ways to cut the stages into passes that the kernels can do."""
+    if count == 1:
+        if 3 <= log_n <= log_tile:
+            yield (log_n,)
+        return
+    for stages in range(4, log_tile - LOG_COLUMNS + 1):
+        for rest in _splits(log_n - stages, count - 1, log_tile):
+            yield (stages, *rest)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One or two vectors of 2^log_n scalars, transformed in the same launches."""
+
+    vectors: Sequence[Memory]
+    log_n: int
+
+
+class Transforms:
+    """Transforms of one curve's scalars on one machine; tables are kept up to ``limit`` bytes."""
+
+    def __init__(
+        self, machine: Machine, curve: Curve, *, limit: int = 1 << 40, log_tile: int = LOG_TILE
+    ) -> None:
+        self._machine = machine
+        self._curve = curve
+        self._unit = Unit("ntt.cu", curve)
+        self._log_tile = log_tile
+        self._twiddles = Twiddles(machine, curve, limit)
+
+    @property
+    def bytes(self) -> int:
+        """Device memory that tables hold now."""
+        return self._twiddles.bytes
+
+    @staticmethod
+    def table_bytes(log_n: int) -> int:
+        """Device memory of the table that all transforms of up to 2^log_n elements share."""
+        return Twiddles.table_bytes(log_n)
+
+    def forget(self) -> None:
+        """Let all tables go."""
+        self._twiddles.forget()
+
+    def transform(
+        self,
+        values: Memory,
+        log_n: int,
+        root: int,
+        *,
+        inverse: bool,
+        shift: int = 1,
+        scale: int = 1,
+        second: Memory | None = None,
+    ) -> None:
+        """Transform ``values`` in place, and ``second`` in the same launches; results times ``scale``.
+
+        Montgomery form; ``root`` is a primitive 2^log_n-th root of unity, plain as ``shift`` and ``scale``.
+        """
+        work = self._work(log_n, root, values, second)
+        factor = self._factor(scale)
+        table = self._twiddles.table(log_n, root, shift, inverse=inverse)
+        if log_n < LOG_FEW:
+            for vector in work.vectors:
+                self._few(vector, table, log_n, inverse, factor)
+        elif inverse:
+            self._join(work, plan(log_n, self._log_tile), table, log_n, factor)
+        else:
+            self._divide(work, plan(log_n, self._log_tile), table, factor)
+
+    def extend(
+        self, values: Memory, log_n: int, root: int, shift: int, *, second: Memory | None = None
+    ) -> None:
+        """From values on <root> (bit-reversed) to values on its coset of ``shift`` (bit-reversed), in place.
+
+        The same as an inverse and a forward transform; the passes that meet are one.
+        """
+        if log_n < LOG_FEW:
+            self.transform(values, log_n, root, inverse=True, second=second)
+            self.transform(values, log_n, root, inverse=False, shift=shift, second=second)
+            return
+        work = self._work(log_n, root, values, second)
+        plain = self._twiddles.table(log_n, root, 1, inverse=True)
+        coset = self._twiddles.table(log_n, root, shift, inverse=False)
+        top, *rest = plan(log_n, self._log_tile)
+        self._join(work, rest, plain, 0, None)
+        tables = (plain.memory, coset.memory)
+        self._launch("extend_pass", work, top, *tables, log_n, top.stages, int(coset.coset))
+        self._divide(work, rest, coset, None)
+
+    def bit_reverse(self, values: Memory, log_n: int) -> None:
+        """Between natural and bit-reversed order, in place."""
+        self._work(log_n, None, values, None)
+        blocks = min(-(-(1 << log_n) // 256), 1 << 16)
+        self._machine.launch(self._unit, "bit_reverse", blocks, 256, values, log_n)
+
+    def _divide(
+        self, work: _Work, passes: Sequence[Pass], table: Table, factor: Memory | None
+    ) -> None:
+        for p in passes:
+            last = factor if factor and p is passes[-1] else 0
+            stages = (work.log_n, p.first, p.stages, int(table.coset))
+            self._launch("divide_pass", work, p, table.memory, *stages, last)
+
+    def _join(
+        self,
+        work: _Work,
+        passes: Sequence[Pass],
+        table: Table,
+        halvings: int,
+        factor: Memory | None,
+    ) -> None:
+        """``passes`` in their forward order."""
+        for p in reversed(passes):
+            final = p is passes[0]
+            last = (halvings if final else 0, factor if factor and final else 0)
+            stages = (work.log_n, p.first, p.stages, int(table.coset))
+            self._launch("join_pass", work, p, table.memory, *stages, *last)
+
+    def _launch(self, kernel: str, work: _Work, p: Pass, *args: Memory | int) -> None:
+        blocks = len(work.vectors) << work.log_n - p.log_tile
+        first, *others = work.vectors
+        second = others[0] if others else 0
+        self._machine.launch(
+            self._unit, kernel, blocks, p.threads, first, second, *args, shared=p.shared_bytes
+        )
+
+    def _few(
+        self, values: Memory, table: Table, log_n: int, inverse: bool, factor: Memory | None
+    ) -> None:
+        how = (log_n, int(table.coset), int(inverse), factor or 0)
+        self._machine.launch(self._unit, "transform_few", 1, 8, values, table.memory, *how)
+
+    def _factor(self, scale: int) -> Memory | None:
+        if scale % self._curve.r == 1:
+            return None
+        words = Scalars.from_ints(self._curve, [scale], montgomery=True).words
+        memory = self._machine.alloc(words.nbytes)
+        self._machine.upload(memory, np.ascontiguousarray(words))
+        return memory
+
+    def _work(self, log_n: int, root: int | None, values: Memory, second: Memory | None) -> _Work:
+        """KernelError where sizes or the root do not fit."""
+        if not 0 <= log_n <= LARGEST:
+            raise KernelError(f"cuda: ntt: expected log_n from 0 to {LARGEST}, found {log_n}")
+        vectors = [values] if second is None else [values, second]
+        for vector in vectors:
+            if vector.nbytes != 32 << log_n:
+                raise KernelError(
+                    f"cuda: ntt: expected a vector of {32 << log_n} bytes, found {vector.nbytes}"
+                )
+        r = self._curve.r
+        if root is not None and pow(root, (1 << log_n) // 2, r) != (r - 1 if log_n else 1):
+            raise KernelError(
+                f"cuda: ntt: expected a primitive 2^{log_n}-th root of unity, found {root}"
+            )
+        return _Work(vectors, log_n)

@@ -1,0 +1,162 @@
+"""Constants of transforms on the device (``native/gpu/ntt.cu`` says how kernels read them).
+
+The table of a primitive 2^(log + 1)-th root z holds -1 and T[0..2^log), z's powers in bit-reversed order: 32
+bytes each. It serves transforms of up to 2^(log + 1) points of the roots z^(2^i), and up to 2^log points
+on the coset of their square root. Any other coset has a table of its own, for each direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.curves import Curve
+from cuzk.vectors import Scalars
+
+LOG_START = 11  # entries that one block makes
+THREADS = 256
+BLOCKS = 8  # on a processor
+
+
+@dataclass(frozen=True)
+class Table:
+    """Constants of one transform; on a ``coset`` block k of stage s has entry 2^s + k, else entry k."""
+
+    memory: Memory
+    coset: bool
+
+
+@dataclass(frozen=True)
+class Powers:
+    """T of ``root``, a primitive 2^(log + 1)-th root of unity."""
+
+    root: int
+    log: int
+
+
+@dataclass(frozen=True)
+class Coset:
+    """The constants of 2^log_n points shift * root^j, or of the way back."""
+
+    root: int
+    shift: int
+    log_n: int
+    inverse: bool
+
+
+class Twiddles:
+    """Tables by what they are of; those used longest ago are dropped when all exceed ``limit`` bytes.
+
+    The one asked for last stays, however large it is.
+    """
+
+    def __init__(self, machine: Machine, curve: Curve, limit: int) -> None:
+        self._machine = machine
+        self._curve = curve
+        self._limit = limit
+        self._unit = Unit("ntt.cu", curve)
+        self._tables: dict[Powers | Coset, Memory] = {}
+
+    @property
+    def bytes(self) -> int:
+        """Held now."""
+        return sum(memory.nbytes for memory in self._tables.values())
+
+    @staticmethod
+    def table_bytes(log: int) -> int:
+        """Of 2^log entries and the -1 before them."""
+        return 32 + (32 << log)
+
+    def forget(self) -> None:
+        """Let all of them go."""
+        self._tables.clear()
+
+    def table(self, log_n: int, root: int, shift: int, *, inverse: bool) -> Table:
+        """The constants of a transform of 2^log_n points shift * root^j."""
+        root, shift = root % self._curve.r, shift % self._curve.r
+        if shift == 1 or log_n == 0:
+            return Table(self._kept(self._powers(log_n, root)), coset=False)
+        if shift * shift % self._curve.r == root:
+            return Table(
+                self._kept(self._cover(log_n + 1, shift) or Powers(shift, log_n)), coset=True
+            )
+        return Table(self._kept(Coset(root, shift, log_n, inverse)), coset=True)
+
+    def _powers(self, log_n: int, root: int) -> Powers:
+        """A table at hand, or one that also serves the coset of a square root, or else half of that."""
+        curve = self._curve
+        found = self._cover(log_n, root)
+        if not found and log_n < curve.two_adicity:
+            for generator in (curve.generator, curve.bellman_generator):
+                z = curve.root_of_unity(log_n + 1, generator)
+                if z * z % curve.r == root:
+                    return Powers(z, log_n)
+        return found or Powers(root, log_n - 1)
+
+    def _cover(self, log_n: int, root: int) -> Powers | None:
+        """The table at hand whose root has ``root``, a primitive 2^log_n-th one, among its z^(2^i)."""
+        for key in self._tables:
+            if isinstance(key, Powers) and self._is_covered(log_n, root, key):
+                return key
+        return None
+
+    def _is_covered(self, log_n: int, root: int, key: Powers) -> bool:
+        above = key.log + 1 - log_n
+        return above >= 0 and pow(key.root, 1 << above, self._curve.r) == root
+
+    def _has(self, key: Powers | Coset, old: Powers | Coset) -> bool:
+        """Is the one table the beginning of the other?"""
+        if isinstance(key, Powers) and isinstance(old, Powers):
+            return self._is_covered(old.log + 1, old.root, key)
+        return False
+
+    def _kept(self, key: Powers | Coset) -> Memory:
+        """From the cache, or made now."""
+        memory = self._tables.pop(key, None)
+        if memory is None:
+            memory = self._make_powers(key) if isinstance(key, Powers) else self._make_coset(key)
+        for old in list(self._tables):
+            if self._has(key, old) or self.bytes + memory.nbytes > self._limit:
+                del self._tables[old]
+        self._tables[key] = memory  # in the order of last use
+        return memory
+
+    def _make_powers(self, key: Powers) -> Memory:
+        table = self._machine.alloc(self.table_bytes(key.log))
+        squares = [key.root]
+        while len(squares) < key.log:
+            squares.append(squares[-1] * squares[-1] % self._curve.r)
+        factors = self._scalars(squares)
+        start = min(key.log, LOG_START)
+        self._launch("first_twiddles", 1, table, factors, key.log, start)
+        for level in range(start, key.log):
+            self._launch("double_twiddles", 1 << level, table, factors, key.log, level)
+        return table
+
+    def _make_coset(self, key: Coset) -> Memory:
+        r, powers = self._curve.r, self._kept(self._powers(key.log_n, key.root))
+        shift = pow(key.shift, -1, r) if key.inverse else key.shift
+        scales = [pow(shift, (1 << key.log_n) >> s + 1, r) for s in range(key.log_n)]
+        table = self._machine.alloc(self.table_bytes(key.log_n))
+        self._launch(
+            "coset_twiddles",
+            1 << key.log_n,
+            table,
+            powers,
+            self._scalars(scales),
+            key.log_n,
+            int(key.inverse),
+        )
+        return table
+
+    def _scalars(self, values: list[int]) -> Memory:
+        words = np.ascontiguousarray(Scalars.from_ints(self._curve, values, montgomery=True).words)
+        memory = self._machine.alloc(words.nbytes)
+        self._machine.upload(memory, words)
+        return memory
+
+    def _launch(self, kernel: str, work: int, *args: Memory | int) -> None:
+        blocks = min(-(-work // THREADS), BLOCKS * self._machine.processors)
+        self._machine.launch(self._unit, kernel, blocks, THREADS, *args)

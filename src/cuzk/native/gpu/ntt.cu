@@ -1,0 +1,118 @@
+// Number-theoretic transforms over Fr in place, N = 2^log_n, by division with remainder:
+//
+//   mod X^m - c^2  ->  mod X^(m/2) - c,  mod X^(m/2) + c        (a, b) -> (a + c b, a - c b)
+//
+// from X^N - g^N down to X - g w^j: natural order to bit-reversed order, N log_n / 2 products whatever the
+// coset g. Block k of stage s has one constant, T[k] g^(N / 2^(s+1)) with T = 1, w_4, w_8, w_8 w_4, ... the
+// powers of w in bit-reversed order; one table of T serves all stages, all smaller transforms and, because
+// 1 / T[k] = -T[k with the bits below its highest inverted], the inverse. If g^2 = w, g's own T of N
+// entries has the constants of the coset too: block k of stage s has entry 2^s + k. Without a coset blocks
+// k = 0 multiply by 1; where the first pass begins with three stages, 7/8 N of those products are saved.
+//
+// A pass reads and writes the vector once (64 N bytes) and does up to 11 stages in shared memory; the last
+// one reads N constants (32 N bytes), the others few. Inverse passes undo forward ones in opposite order.
+#include "ntt.hpp"
+
+struct Vectors {  // one or two, transformed in the same launch
+  Fr* values;
+  u32 index;  // of this block among the tiles of its vector
+
+  Vectors(Fr* first, Fr* second) : values(first), index(blockIdx.x) {
+    u32 tiles = gridDim.x / 2;
+    if (second && index >= tiles) values = second, index -= tiles;
+  }
+};
+inline bool has_ones(size first, size stages, size coset) { return !coset && first == 0 && stages % 3 == 0; }
+
+// Stages [first, first + stages), 3 <= stages; tiles of 8 * blockDim elements, at least 16. A pass that is
+// not the last has at least 4 stages and four columns in a tile.
+KERNEL(256, 2)
+divide_pass(Fr* values, Fr* second, const Fr* table, size log_n, size first, size stages, size coset,
+            const Fr* scale) {
+  Vectors at(values, second);
+  Tile tile(log_n, first, stages, at.index);
+  fetch(tile, at.values);
+  divide(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)}, {0, scale});
+  put_back(tile, at.values);
+}
+
+// The same backwards. `halvings`: the result is divided by 2^halvings.
+KERNEL(256, 2)
+join_pass(Fr* values, Fr* second, const Fr* table, size log_n, size first, size stages, size coset,
+          size halvings, const Fr* scale) {
+  Vectors at(values, second);
+  Tile tile(log_n, first, stages, at.index);
+  fetch(tile, at.values);
+  join(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)},
+       {(u32)halvings, scale});
+  put_back(tile, at.values);
+}
+
+// Last pass of an inverse transform and first pass of a transform on a coset: both own the same tiles.
+KERNEL(256, 2)
+extend_pass(Fr* values, Fr* second, const Fr* table, const Fr* coset_table, size log_n, size stages) {
+  Vectors at(values, second);
+  Tile tile(log_n, 0, stages, at.index);
+  fetch(tile, at.values);
+  join(tile, {table, 0, (u32)stages, false, has_ones(0, stages, 0)}, {(u32)log_n, nullptr});
+  divide(tile, {coset_table, 0, (u32)stages, true, false}, {0, nullptr});
+  put_back(tile, at.values);
+}
+
+// A whole transform of fewer than 16 elements, a butterfly for each of up to 8 threads in one block.
+KERNEL(8, 1)
+transform_few(Fr* values, const Fr* table, size log_n, size coset, size inverse, const Fr* scale) {
+  u32 t = threadIdx.x, n = 1u << log_n;
+  for (u32 i = 0; i < log_n; i++) {
+    u32 s = inverse ? (u32)log_n - 1 - i : i, half = n >> (s + 1);
+    if (t < n / 2) {
+      u32 k = t / half, low = k * half + t;  // k blocks of 2 half before it, t - k half in it
+      u32 place = (coset ? 1u << s : 0) + k;
+      Fr a = values[low], b = values[low + half];
+      if (!inverse) b = b * table[1 + place];
+      values[low] = a + b;
+      values[low + half] = inverse ? (b - a) * table[mirrored(place)] : a - b;
+    }
+    __syncthreads();
+  }
+  for (u32 i = t; i < n; i += blockDim.x) {
+    if (inverse && log_n) values[i] = divided(values[i], (u32)log_n);
+    if (scale) values[i] = values[i] * *scale;
+  }
+}
+
+// The table of 2^log entries of a primitive 2^(log + 1)-th root z: -1, then T[0 .. 2^log). squares[i] =
+// z^(2^i). One block makes the first 2^start of them, further launches double what there is.
+KERNEL(256, 1) first_twiddles(Fr* table, const Fr* squares, size log, size start) {
+  if (threadIdx.x == 0) table[0] = -Fr::one(), table[1] = Fr::one();
+  for (size j = 0; j < start; j++) {
+    __syncthreads();
+    for (size i = threadIdx.x; i < (size)1 << j; i += blockDim.x)
+      table[1 + ((size)1 << j) + i] = table[1 + i] * squares[log - 1 - j];
+  }
+}
+KERNEL(256, 1) double_twiddles(Fr* table, const Fr* squares, size log, size j) {
+  Fr step = load(squares + (log - 1 - j));
+  for (size i = grid_rank(); i < (size)1 << j; i += grid_size())
+    store(table + 1 + ((size)1 << j) + i, load(table + 1 + i) * step);
+}
+
+// The table of a coset whose shift is not the root's root: entry 2^s + k is scales[s] T[k], or for the
+// inverse, where it is read at the mirror, -scales[s] / T[mirror of k].
+KERNEL(256, 1) coset_twiddles(Fr* out, const Fr* table, const Fr* scales, size log, size inverse) {
+  for (size i = 1 + grid_rank(); i < (size)1 << log; i += grid_size()) {
+    u32 s = 31 - __clz((u32)i), below = (1u << s) - 1, k = (u32)i & below;  // i < N <= 2^32
+    store(out + 1 + i, load(scales + s) * load(table + (inverse ? mirrored(k ^ below) : 1 + k)));
+  }
+}
+
+// x_i <-> x_j, j = i with its log_n bits reversed.
+KERNEL(256, 1) bit_reverse(Fr* values, size log_n) {
+  if (log_n == 0) return;
+  for (size i = grid_rank(); i < (size)1 << log_n; i += grid_size()) {
+    size j = __brev((u32)i) >> (32 - log_n);  // log_n <= 32
+    if (i >= j) continue;
+    Fr x = load(values + i), y = load(values + j);
+    store(values + i, y), store(values + j, x);
+  }
+}
