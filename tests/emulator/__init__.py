@@ -40,7 +40,11 @@ def kernels(unit: Unit) -> list[str]:
 @cache
 def library(unit: Unit) -> ctypes.CDLL:
     """The unit as a shared library, built once per state of the sources."""
-    symbols = {**unit.defines, "CUZK_PATH": "emulated"}
+    symbols = {
+        **unit.defines,
+        "CUZK_PATH": "emulated",
+        "CUZK_LIMBS": "1",
+    }  # the arithmetic of the device
     trampolines = "\n".join(
         f'extern "C" void launch_{name}(unsigned b, unsigned t, size_t s, const unsigned long long* a) '
         f"{{ emulator::launch({name}, b, t, s, a); }}\n"

@@ -140,11 +140,9 @@ struct CurveTypes {
   using Fp2 = cuzk::CUZK_PATH::Fp2<Fp>;
   using G1 = Affine<Fp>;
   using G2 = Affine<Fp2>;
-#ifndef CUZK_DEVICE
   // Constant evaluation takes the portable lines of every operation.
   static_assert(Fp::from_u64(6) * Fp::from_u64(7) - Fp::from_u64(2) == Fp::from_u64(40));
   static_assert(Fr::from_words(Curve::FrParams::r2).to_plain() == Fr::one());
-#endif
 
   static constexpr Fp g1_b() { return Fp::from_words(Curve::b); }
   static constexpr Fp2 g2_b() {

@@ -1,5 +1,6 @@
 // Multiword integer steps. This file alone knows which compiler runs: CUDA device code, x86-64 with
-// mulx/adcx/adox (CUZK_ADX), or any other machine through unsigned __int128.
+// mulx/adcx/adox (CUZK_ADX), or any other machine through unsigned __int128. CUZK_LIMBS is the device's
+// arithmetic in plain C++: the tests' emulator runs it.
 //
 // Everything above it lives in cuzk::CUZK_PATH, so that one program can hold the same templates built
 // for several paths and choose between them at run time.
@@ -9,6 +10,7 @@
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define CUZK_DEVICE 1
+#define CUZK_LIMBS 1  // the products of 32-bit limbs; a host may ask for them too
 #elif defined(__x86_64__) && !defined(__clang__)
 #define CUZK_ADC 1  // gcc needs intrinsics for a chain of adc; clang finds it, and loses it with them (20 ns -> 49)
 #include <immintrin.h>
@@ -48,8 +50,14 @@ constexpr u64 sub_borrow(u64 a, u64 b, u64& borrow) {
   borrow = (u64)(a < b) | (u64)(difference < borrow);
   return total;
 }
+constexpr u64 high_product(u64 a, u64 b) {
+  if (!__builtin_is_constant_evaluated()) return __umul64hi(a, b);
+  u64 a0 = (u32)a, a1 = a >> 32, b0 = (u32)b, b1 = b >> 32;
+  u64 cross = a1 * b0 + (a0 * b0 >> 32);
+  return a1 * b1 + (cross >> 32) + ((a0 * b1 + (u32)cross) >> 32);
+}
 constexpr u64 mul_add(u64 a, u64 b, u64 c, u64& carry) {
-  u64 low = a * b, high = __umul64hi(a, b);
+  u64 low = a * b, high = high_product(a, b);
   low += c, high += low < c;
   low += carry, high += low < carry;
   carry = high;
@@ -67,7 +75,8 @@ struct Wide {
   constexpr void add_product(i64 a, i64 b) {
     u64 product = (u64)a * (u64)b;
     low += product;
-    high += __mul64hi(a, b) + (i64)(low < product);
+    u64 minus = (a < 0 ? (u64)b : 0) + (b < 0 ? (u64)a : 0);
+    high += (i64)(high_product((u64)a, (u64)b) - minus) + (i64)(low < product);
   }
   constexpr u64 word() const { return low; }
   constexpr void shift(int bits) {  // down, 0 < bits < 64
@@ -134,4 +143,7 @@ struct Wide {
 
 #ifdef CUZK_ADX
 #include "adx.hpp"
+#endif
+#ifdef CUZK_LIMBS
+#include "limbs.hpp"
 #endif
