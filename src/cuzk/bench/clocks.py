@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from cuzk.backends import Backend
+from cuzk.errors import KernelError
 
 T = TypeVar("T")
 Wait = Callable[[], T]
@@ -84,9 +85,13 @@ class DeviceClock:
 
 
 def clock_of(backend: Backend) -> Clock:
-    """Events where the backend's machine has them, else processor time."""
+    """Events of the backend's machine; processor time where it works on none."""
     machine = getattr(backend, "machine", None)
-    return DeviceClock(machine) if isinstance(machine, EventMachine) else ProcessorClock()
+    if isinstance(machine, EventMachine):
+        return DeviceClock(machine)
+    if machine is not None or backend.name.startswith("cuda"):
+        raise KernelError(f"{backend.name}: expected a machine with events to time, found none")
+    return ProcessorClock()
 
 
 class Figure(NamedTuple):

@@ -36,25 +36,29 @@ def dense(curve: Curve, log_n: int, threads: int) -> tuple[Matrices, Scalars]:
     constraints = (1 << log_n) - 2
     width = min(1 << 14, 1 << (log_n - 2))
     values = _layers(curve, constraints, width, threads)
-    row = np.arange(constraints, dtype=np.int64)
-    layer, place = row - row % width, row % width
+    row = np.arange(constraints, dtype=np.uint32)  # 2^28 rows and their wires stay below 2^32
+    place = row & np.uint32(width - 1)
+    layer = row - place
 
-    def wire(index: NDArray[np.int64]) -> NDArray[np.uint32]:
+    def wire(index: NDArray[np.uint32]) -> NDArray[np.uint32]:
         """Value i is wire 2 + i; the last is the public one, wire 1."""
-        return np.where(index == constraints + width - 1, 1, index + 2).astype(np.uint32)
+        last = np.uint32(constraints + width - 1)
+        return np.where(index == last, np.uint32(1), index + np.uint32(2))
 
-    first, second, third = (wire(layer + (place + k) % width) for k in range(3))
+    first, second, third = (
+        wire(layer + (place + np.uint32(k) & np.uint32(width - 1))) for k in range(3)
+    )
     table = Scalars.from_ints(curve, [1, -1, FACTOR], montgomery=True)
     public = np.arange(2, dtype=np.uint32)
     ends, ones = np.arange(constraints + 1, dtype=np.uint64), np.zeros(constraints, np.uint32)
     a = SparseMatrix(
         np.concatenate([2 * ends, 2 * constraints + np.arange(1, 3, dtype=np.uint64)]),
         np.concatenate([np.stack([first, second], axis=1).reshape(-1), public]),
-        np.concatenate([np.tile([0, 2], constraints), [0, 0]]).astype(np.uint32),
+        np.concatenate([np.tile(np.array([0, 2], np.uint32), constraints), public - public]),
         table,
     )
     b = SparseMatrix(ends, third, ones, table)
-    c = SparseMatrix(ends, wire(row + width), ones, table)
+    c = SparseMatrix(ends, wire(row + np.uint32(width)), ones, table)
     wires = constraints + width + 1
     words = np.empty((wires, curve.fr_words), np.uint64)
     words[0] = [1, 0, 0, 0]
