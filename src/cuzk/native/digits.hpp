@@ -36,17 +36,6 @@ struct LiveScalars {
   std::size_t size() const { return entries.size(); }
 };
 
-// |s| and whether s stands for -|s|.
-template <class Fr>
-bool fold_scalar(const u64* s, u64* out) {
-  u64 borrow = 0;
-  for (int i = 0; i < 4; i++) sub_borrow(Fr::P::half_plain[i], s[i], borrow);
-  bool negative = borrow != 0;
-  u64 back = 0;
-  for (int i = 0; i < 4; i++) out[i] = negative ? sub_borrow(Fr::P::modulus[i], s[i], back) : s[i];
-  return negative;
-}
-
 struct ScalarRows {
   const u64* words;
   std::size_t count;

@@ -20,6 +20,17 @@ constexpr int bit_length(const u64* number, int words) {
   return 0;
 }
 
+// |s| and whether s stands for -|s|.
+template <class Fr>
+constexpr bool fold_scalar(const u64* s, u64* out) {
+  u64 borrow = 0;
+  for (int i = 0; i < 4; i++) sub_borrow(Fr::P::half_plain[i], s[i], borrow);
+  bool negative = borrow != 0;
+  u64 back = 0;
+  for (int i = 0; i < 4; i++) out[i] = negative ? sub_borrow(Fr::P::modulus[i], s[i], back) : s[i];
+  return negative;
+}
+
 // Windows that hold a number of `bits` bits in digits of [-2^(width-1), 2^(width-1)]: the bit above the
 // number takes the last carry.
 constexpr int signed_windows(int bits, int width) { return (bits + width) / width; }
