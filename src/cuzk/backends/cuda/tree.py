@@ -1,0 +1,236 @@
+"""Long bucket lists made short by rounds of batched affine additions, before the slices sum what is left.
+
+A round sums neighbours of equal key in pairs (``tree.cu``): e entries of k keys become about (e + k) / 2,
+never more than e / 2 + k, at 5 M + 1 S an addition where the slices take 8 M + 2 S. The result is again
+points and entries, sorted by the same keys and with the same sum for each. How many rounds are made
+depends on sizes that the host knows; the rounds themselves take any distribution of keys.
+
+The entries are taken in chunks, so that memory is bounded; the chunks' results follow each other in one
+list, where a key that crosses from one to the next has entries of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cuzk.backends.cuda.digits import Digits, WindowPlan
+from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.curves import Curve
+
+THREADS = 128  # tree_threads of tree.hpp
+PLAN_THREADS = 256
+BLOCK_ENTRIES = 4096  # of a block of the planning kernels: twice plan_couples
+MOST_ENTRIES = 1 << 31  # rows have a sign above bit 30
+RECORD = 24  # bytes of a Round: pairs, entries, end
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Where rounds stop to pay; the defaults are for a GPU, tests take smaller ones."""
+
+    chunk: int = 1 << 27  # entries taken at once, even: the ends of rounds lose 1 %
+    shortest_chunk: int = 1 << 22
+    least_pairs: int = 1 << 19  # below it a round's fixed time, some 60 us, is more than it saves
+    depth: int = 64  # pairs a thread adds between two inversions, whose tree costs it 6 M
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The rounds of up to ``capacity`` entries of up to ``keys`` keys, ``chunk`` of them at a time."""
+
+    capacity: int
+    keys: int
+    chunk: int
+    rounds: int
+
+    @classmethod
+    def of(cls, plan: WindowPlan, capacity: int, chunk: int, least_pairs: int) -> Shape:
+        """As many rounds as find enough pairs if the entries lie evenly on the keys."""
+        keys = min(plan.total_buckets, capacity)
+        chunk = min(chunk, capacity + capacity % 2)
+        entries, share, rounds = chunk, keys * chunk // max(capacity, 1), 0
+        while (entries - share) // 2 >= least_pairs:
+            entries, rounds = (entries + share) // 2, rounds + 1
+        return cls(capacity, keys, chunk, rounds)
+
+    @property
+    def chunks(self) -> int:
+        """How many there are."""
+        return ceil(self.capacity, self.chunk)
+
+    @property
+    def lengths(self) -> list[int]:
+        """The most entries of a chunk before each round and after the last."""
+        lengths = [self.chunk]
+        for _ in range(self.rounds):
+            lengths.append(min(lengths[-1], lengths[-1] // 2 + self.keys))
+        return lengths
+
+    @property
+    def result(self) -> int:
+        """The most entries of all chunks after the last round: L of a key become L / 2^rounds + 2."""
+        bound = (self.capacity >> self.rounds) + 2 * (self.keys + self.chunks)
+        return min(self.capacity, bound)
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """The kernels of one curve and group on one machine."""
+
+    machine: Machine
+    curve: Curve
+    group: str
+
+    @property
+    def point_bytes(self) -> int:
+        """An affine point's."""
+        return 8 * self.curve.point_words(self.group)
+
+    @property
+    def resident(self) -> int:
+        """Blocks of tree_add that the machine holds at once (``tree_blocks`` of tree.hpp)."""
+        words = self.curve.point_words(self.group) // 2
+        per_processor = 6 if words <= 4 else 4 if words <= 6 else 3 if words <= 8 else 2
+        return self.machine.processors * per_processor
+
+    def product_bytes(self, depth: int) -> int:
+        """Scratch memory of tree_add: a product, and in G2 a norm, for each pair of a thread."""
+        planes = 2 if self.group == "g2" else 1
+        return self.resident * THREADS * depth * planes * 8 * self.curve.fp_words
+
+    def bytes(self, shape: Shape, depth: int) -> int:
+        """Memory of all rounds and of their result."""
+        lists = sum(shape.lengths[1:-1][:2])
+        records = 8 + RECORD * shape.chunks * shape.rounds
+        scratch = 4 * ceil(shape.chunk, BLOCK_ENTRIES) + 2 * shape.chunk + self.product_bytes(depth)
+        return (
+            (lists + shape.result) * (self.point_bytes + 4) + 4 * shape.result + records + scratch
+        )
+
+    def launch(self, kernel: str, blocks: int, threads: int, *args: Memory | int) -> None:
+        """Queue one."""
+        unit = Unit("tree.cu", self.curve, self.group)
+        self.machine.launch(unit, kernel, blocks, threads, *args)
+
+
+@dataclass(frozen=True)
+class List:
+    """Sorted entries: at most ``most`` of those that ``total`` counts, from ``skip`` on.
+
+    Without ``rows`` the points are the entries' own.
+    """
+
+    keys: Memory
+    points: Memory
+    rows: Memory | int
+    total: Memory
+    skip: int
+    most: int
+
+
+class Rounds:
+    """Rounds over lists of up to ``longest`` entries, with the scratch memory that they share."""
+
+    def __init__(self, kernels: Kernels, longest: int, depth: int) -> None:
+        alloc = kernels.machine.alloc
+        self.kernels = kernels
+        self.depth = depth
+        self._counts = alloc(4 * ceil(longest, BLOCK_ENTRIES))  # pairs of each block
+        self._couples = alloc(4 * (longest // 2))  # the pairs' places
+        self._products = alloc(kernels.product_bytes(depth))
+
+    def run(self, given: List, keys: Memory, points: Memory, base: Memory, record: Memory) -> None:
+        """One round; the new list begins at entry *``base`` of ``keys`` and ``points``."""
+        launch, blocks = self.kernels.launch, ceil(given.most, BLOCK_ENTRIES)
+        part = (given.total, given.skip, given.most)
+        launch("tree_count", blocks, PLAN_THREADS, given.keys, *part, self._counts)
+        launch("tree_scan", 1, PLAN_THREADS, self._counts, *part, base, record)
+        launch(
+            "tree_place", blocks, PLAN_THREADS,
+            given.keys, given.rows, given.points, *part, self._counts, base,
+            self._couples, keys, points,
+        )  # fmt: skip
+        launch(
+            "tree_add", min(self.kernels.resident, ceil(given.most // 2, THREADS)), THREADS,
+            given.points, given.rows, self._couples, record, base, points, self._products, self.depth,
+        )  # fmt: skip
+
+
+def shorten(
+    machine: Machine,
+    curve: Curve,
+    group: str,
+    points: Memory,
+    digits: Digits,
+    budget: int,
+    tuning: Tuning | None = None,
+) -> tuple[Memory, Digits]:
+    """Points and entries with the same sum for every key, in fewer entries where rounds pay.
+
+    Takes at most ``budget`` bytes of memory, and no rounds where that is too little for a chunk. What
+    comes back may be what was given; a sum that is infinity is an entry too.
+    """
+    tuning = tuning or Tuning()
+    kernels = Kernels(machine, curve, group)
+    shape = choose_shape(kernels, digits.plan, digits.capacity, budget, tuning)
+    if shape is None:
+        return points, digits
+    keys = machine.alloc(4 * shape.result)
+    sums = machine.alloc(kernels.point_bytes * shape.result)
+    count = _run_chunks(kernels, shape, tuning.depth, points, digits, keys, sums)
+    rows = machine.alloc(4 * shape.result)
+    kernels.launch("tree_rows", ceil(shape.result, 2048), 256, count, rows)
+    return sums, Digits(digits.plan, keys, rows, count, shape.result)
+
+
+def choose_shape(
+    kernels: Kernels, plan: WindowPlan, capacity: int, budget: int, tuning: Tuning
+) -> Shape | None:
+    """The longest chunks that ``budget`` allows; None where no round pays or none can be had."""
+    chunk = tuning.chunk
+    while chunk >= tuning.shortest_chunk:
+        shape = Shape.of(plan, capacity, chunk, tuning.least_pairs)
+        if not shape.rounds:
+            return None
+        if kernels.bytes(shape, tuning.depth) <= budget and shape.result < MOST_ENTRIES:
+            return shape
+        chunk //= 2
+    return None
+
+
+def _run_chunks(
+    kernels: Kernels,
+    shape: Shape,
+    depth: int,
+    points: Memory,
+    digits: Digits,
+    keys: Memory,
+    sums: Memory,
+) -> Memory:
+    """All rounds of all chunks, their results one after the other; where the device counts them."""
+    alloc, point_bytes = kernels.machine.alloc, kernels.point_bytes
+    rounds = Rounds(kernels, shape.chunk, depth)
+    between = [(alloc(4 * n), alloc(point_bytes * n)) for n in shape.lengths[1:-1][:2]]
+    records = alloc(8 + RECORD * shape.chunks * shape.rounds)
+    kernels.machine.fill(records, 0)
+    nothing = end = records.part(0, 8)
+    used = 8
+    for chunk in range(shape.chunks):
+        skip = chunk * shape.chunk
+        left = 4 * (shape.capacity - skip)
+        mine, names = digits.keys.part(4 * skip, left), digits.rows.part(4 * skip, left)
+        given = List(mine, points, names, digits.count, skip, shape.chunk)
+        for turn in range(shape.rounds):
+            last = turn == shape.rounds - 1
+            to_keys, to_points = (keys, sums) if last else between[turn % 2]
+            record, used = records.part(used, RECORD), used + RECORD
+            rounds.run(given, to_keys, to_points, end if last else nothing, record)
+            most = shape.lengths[turn + 1]
+            given = List(to_keys, to_points, 0, record.part(8, 8), 0, most)
+        end = record.part(16, 8)
+    return end
+
+
+def ceil(n: int, d: int) -> int:
+    """n / d, rounded up."""
+    return -(-n // d)

@@ -1,0 +1,144 @@
+// One round of pairwise sums over a list of points sorted by key: the couples (2 j, 2 j + 1) of equal key
+// become their sum, all other entries stay. A key's L entries become at most L / 2 + 1, whichever keys there
+// are: no step looks at a key's whole list.
+//
+// The list is the entries [skip, skip + limit) of *total, fewer where there are no more; `keys` and `rows`
+// point at the first of them, skip is even. The new list is written from entry *base on.
+#include "tree.hpp"
+
+namespace cuzk::CUZK_PATH {
+
+constexpr int plan_threads = 256, plan_warps = plan_threads / 32, plan_steps = 8;
+constexpr size plan_couples = plan_threads * plan_steps;  // of one block
+
+// What a round leaves on the device.
+struct Round {
+  u64 pairs, entries, end;  // end = *base + entries
+};
+
+inline size list_length(const u64* total, size skip, size limit) {
+  size left = *total > skip ? *total - skip : 0;
+  return left < limit ? left : limit;
+}
+
+inline bool is_pair(const u32* keys, size j, size length) {
+  return 2 * j + 1 < length && keys[2 * j] == keys[2 * j + 1];
+}
+
+// Which couples of 32 side by side are pairs, for this thread's warp at one step.
+inline u32 pair_mask(const u32* keys, size step, size length) {
+  size j = blockIdx.x * plan_couples + step * plan_threads + threadIdx.x;
+  return __ballot_sync(~0u, is_pair(keys, j, length));
+}
+
+// The sum of `value` over the threads before this one; after the call *sum is that of all.
+inline size before_in_block(size value, size* sum) {
+  __shared__ size warp_sums[plan_warps];
+  unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  size inclusive = value;
+  for (unsigned by = 1; by < 32; by *= 2) {
+    size other = __shfl_up_sync(~0u, inclusive, by);
+    if (lane >= by) inclusive += other;
+  }
+  if (lane == 31) warp_sums[warp] = inclusive;
+  __syncthreads();
+  size before = 0;
+  *sum = 0;
+  for (unsigned w = 0; w < plan_warps; w++) {
+    if (w < warp) before += warp_sums[w];
+    *sum += warp_sums[w];
+  }
+  return before + inclusive - value;
+}
+
+}  // namespace cuzk::CUZK_PATH
+
+// counts[b] = pairs among the couples of block b.
+KERNEL(plan_threads, 1)
+tree_count(const u32* keys, const u64* total, size skip, size limit, u32* counts) {
+  size length = list_length(total, skip, limit), mine = 0, sum;
+  if (2 * blockIdx.x * plan_couples >= length) return;
+  for (size step = 0; step < plan_steps; step++) {
+    u32 mask = pair_mask(keys, step, length);
+    if (threadIdx.x % 32 == 0) mine += __popc(mask);
+  }
+  before_in_block(mine, &sum);
+  if (threadIdx.x == 0) counts[blockIdx.x] = (u32)sum;
+}
+
+// counts[b] becomes the sum of those before it. One block.
+KERNEL(plan_threads, 1)
+tree_scan(u32* counts, const u64* total, size skip, size limit, const u64* base, Round* round) {
+  size length = list_length(total, skip, limit), sum;
+  size blocks = (length + 2 * plan_couples - 1) / (2 * plan_couples);
+  size share = (blocks + plan_threads - 1) / plan_threads, begin = threadIdx.x * share;
+  size end = begin + share < blocks ? begin + share : blocks, mine = 0;
+  for (size b = begin; b < end; b++) mine += counts[b];
+  size before = before_in_block(mine, &sum);
+  for (size b = begin; b < end; b++) {
+    u32 count = counts[b];
+    counts[b] = (u32)before;
+    before += count;
+  }
+  if (threadIdx.x == 0) *round = {sum, length - sum, *base + length - sum};
+}
+
+// Name the pairs, write the new keys, copy the entries that stay.
+KERNEL(plan_threads, 1)
+tree_place(const u32* keys, const u32* rows, const Point* points, const u64* total, size skip, size limit,
+           const u32* counts, const u64* base, u32* couples, u32* keys_out, Point* points_out) {
+  __shared__ u32 masks[plan_steps * plan_warps], pairs_before[plan_steps * plan_warps];
+  size length = list_length(total, skip, limit), sum;
+  if (2 * blockIdx.x * plan_couples >= length) return;
+  unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (size step = 0; step < plan_steps; step++) {
+    u32 mask = pair_mask(keys, step, length);
+    if (lane == 0) masks[step * plan_warps + warp] = mask;
+  }
+  __syncthreads();
+  bool counts_one = threadIdx.x < plan_steps * plan_warps;
+  size before = before_in_block(counts_one ? __popc(masks[threadIdx.x]) : 0, &sum);
+  if (counts_one) pairs_before[threadIdx.x] = counts[blockIdx.x] + (u32)before;
+  __syncthreads();
+  List list{points, rows};
+  keys_out += *base, points_out += *base;
+  for (size step = 0; step < plan_steps; step++) {
+    size j = blockIdx.x * plan_couples + step * plan_threads + threadIdx.x, of = step * plan_warps + warp;
+    if (2 * j >= length) break;
+    u32 mask = masks[of], q = pairs_before[of] + __popc(mask & ((1u << lane) - 1));
+    bool is_sum = mask >> lane & 1;
+    if (is_sum) couples[q] = (u32)j;
+    for (size i = 2 * j; i < 2 * j + 2 && i < length; i++) {
+      keys_out[i - q] = keys[i];
+      if (is_sum) break;
+      u32 row = list.row(i);
+      store(points_out + i - q, Point{list.x(row), list.y(row)});
+    }
+  }
+}
+
+// The sums of the pairs. `products` holds most * planes elements of Fp for every thread of the grid: that
+// many pairs a thread takes at most between two inversions; all waves are of the same length.
+KERNEL(tree_threads, tree_blocks)
+tree_add(const Point* points, const u32* rows, const u32* couples, const Round* round, const u64* base,
+         Point* points_out, ulonglong2* products, size most) {
+  size pairs = round->pairs, threads = (size)gridDim.x * tree_threads;
+  size waves = (pairs + threads * most - 1) / (threads * most);
+  size depth = waves ? (pairs + threads * waves - 1) / (threads * waves) : 0;
+  ulonglong2* mine = products + blockIdx.x * most * Products::planes * Products::pieces * tree_threads;
+  Walk walk{{points, rows}, couples, points_out + *base, {mine + threadIdx.x}, 0, 0};
+#pragma unroll 1
+  for (size wave = 0; wave < waves; wave++) {
+    size begin = (wave * gridDim.x + blockIdx.x) * depth * tree_threads;
+    if (begin >= pairs) return;
+    size end = begin + depth * tree_threads < pairs ? begin + depth * tree_threads : pairs;
+    walk.first = begin + threadIdx.x;
+    walk.count = walk.first < end ? (int)((end - walk.first - 1) / tree_threads + 1) : 0;
+    walk.back(inverted_in_block(walk.up(), wave + blockIdx.x));
+  }
+}
+
+// rows[i] = i: the new list as one of entries for the kernels that gather.
+KERNEL(256, 1) tree_rows(const u64* total, u32* rows) {
+  for (size i = grid_rank(); i < *total; i += grid_size()) rows[i] = (u32)i;
+}
