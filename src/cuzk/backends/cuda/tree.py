@@ -31,7 +31,7 @@ class Tuning:
     chunk: int = 1 << 27  # entries taken at once, even: the ends of rounds lose 1 %
     shortest_chunk: int = 1 << 22
     least_pairs: int = 1 << 19  # below it a round's fixed time, some 60 us, is more than it saves
-    depth: int = 64  # pairs a thread adds between two inversions, whose tree costs it 6 M
+    depth: int = 128  # pairs a thread adds between two inversions, whose tree costs it 6 M
 
 
 @dataclass(frozen=True)

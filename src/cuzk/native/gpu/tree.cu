@@ -51,6 +51,15 @@ inline size before_in_block(size value, size* sum) {
   return before + inclusive - value;
 }
 
+// The blocks that share a processor come to their inversions at different times, so that the others work
+// meanwhile, and one's memory-bound way up meets another's way back: their first steps are 1 / blocks,
+// 2 / blocks, ... of the others. A short step is not worth a second inversion.
+inline size first_step(size longest) {
+  if (longest < 32) return longest;
+  size part = blockIdx.x * (size)tree_blocks / gridDim.x + 1;
+  return (longest * part + tree_blocks - 1) / tree_blocks;
+}
+
 }  // namespace cuzk::CUZK_PATH
 
 // counts[b] = pairs among the couples of block b.
@@ -117,24 +126,23 @@ tree_place(const u32* keys, const u32* rows, const Point* points, const u64* tot
   }
 }
 
-// The sums of the pairs. `products` holds most * planes elements of Fp for every thread of the grid: that
-// many pairs a thread takes at most between two inversions; all waves are of the same length.
+// The sums of the pairs, a share of equal length for every block. `products` holds most * planes elements of
+// Fp for every thread of the grid: that many pairs a thread takes at most between two inversions.
 KERNEL(tree_threads, tree_blocks)
 tree_add(const Point* points, const u32* rows, const u32* couples, const Round* round, const u64* base,
          Point* points_out, ulonglong2* products, size most) {
-  size pairs = round->pairs, threads = (size)gridDim.x * tree_threads;
-  size waves = (pairs + threads * most - 1) / (threads * most);
-  size depth = waves ? (pairs + threads * waves - 1) / (threads * waves) : 0;
+  size pairs = round->pairs, threads = (size)gridDim.x * tree_threads, depth = (pairs + threads - 1) / threads;
+  size begin = blockIdx.x * depth * tree_threads, step = first_step(depth < most ? depth : most);
+  if (begin >= pairs) return;
+  size end = begin + depth * tree_threads < pairs ? begin + depth * tree_threads : pairs;
   ulonglong2* mine = products + blockIdx.x * most * Products::planes * Products::pieces * tree_threads;
   Walk walk{{points, rows}, couples, points_out + *base, {mine + threadIdx.x}, 0, 0};
 #pragma unroll 1
-  for (size wave = 0; wave < waves; wave++) {
-    size begin = (wave * gridDim.x + blockIdx.x) * depth * tree_threads;
-    if (begin >= pairs) return;
-    size end = begin + depth * tree_threads < pairs ? begin + depth * tree_threads : pairs;
+  for (size turn = 0; begin < end; turn++, begin += step * tree_threads, step = most) {
+    size stop = begin + step * tree_threads < end ? begin + step * tree_threads : end;
     walk.first = begin + threadIdx.x;
-    walk.count = walk.first < end ? (int)((end - walk.first - 1) / tree_threads + 1) : 0;
-    walk.back(inverted_in_block(walk.up(), wave + blockIdx.x));
+    walk.count = walk.first < stop ? (int)((stop - walk.first - 1) / tree_threads + 1) : 0;
+    walk.back(inverted_in_block(walk.up(), turn));
   }
 }
 

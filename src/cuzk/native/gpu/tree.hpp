@@ -21,7 +21,7 @@ constexpr int tree_blocks = Coordinate::N <= 4 ? 6 : Coordinate::N <= 6 ? 4 : Co
 
 // The batch is inverted in Fp: a divisor goes in as its norm.
 inline Fp norm(const Fp& d) { return d; }
-inline Fp norm(const Fp2<Fp>& d) { return d.c0.squared() + d.c1.squared(); }
+inline Fp norm(const Fp2<Fp>& d) { return Fp::sum(d.c0, d.c0, d.c1, d.c1); }
 inline Fp divided(const Fp&, const Fp& norm_inverse) { return norm_inverse; }
 inline Fp2<Fp> divided(const Fp2<Fp>& d, const Fp& norm_inverse) {
   return d.conjugate() * norm_inverse;
