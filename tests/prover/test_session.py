@@ -20,6 +20,7 @@ from circuits import chain, cubic
 from cuzk import _core
 from cuzk.backends import Buffer
 from cuzk.backends.cpu import CpuBackend
+from cuzk.backends.cuda import device as cuda_device
 from cuzk.circuit import Circuit
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import (
@@ -35,7 +36,7 @@ from cuzk.errors import (
 from cuzk.formats.iden3.wtns import write_wtns
 from cuzk.formats.iden3.zkey_writer import write_zkey
 from cuzk.groth16 import BELLMAN, SNARKJS, Proof, ProvingKey
-from cuzk.prover import session
+from cuzk.prover import lane
 from cuzk.prover.session import Prover
 from cuzk.vectors import Points, Scalars, Words
 from cuzk.verifier import verify
@@ -154,7 +155,7 @@ def test_a_script_ends_by_itself(tmp_path: Path) -> None:
         "prover = cuzk.Prover(sys.argv[1], threads=2)\n"  # never closed
         "print(prover.prove(sys.argv[2]).public)\n"
     )
-    source = Path(session.__file__).resolve().parents[2]
+    source = Path(lane.__file__).resolve().parents[2]
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", code, tmp_path / "c.zkey", tmp_path / "c.wtns"],
         capture_output=True, text=True, timeout=30, check=False, env={"PYTHONPATH": str(source)},
@@ -167,7 +168,7 @@ def test_report(curve: Curve) -> None:
     with Prover(key, threads=2) as prover:
         report = prover.prove(cubic(curve).witness()).report
     assert (report.device, report.threads, report.retries) == ("cpu", 2, 0)
-    assert "no GPU" in report.reason
+    assert "a GPU is worth it from" in report.reason
     assert report.arithmetic == _core.path()
     assert (report.constraints, report.wires, report.public, report.domain) == (2, 4, 1, 4)
     assert (report.curve, report.recipe) == (curve.name, SNARKJS)
@@ -320,11 +321,11 @@ class FlakyBackend(CpuBackend):
 def test_wrong_result_is_retried_then_made_on_the_cpu(
     faults: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def flaky(device: str, curve: Curve, threads: int) -> tuple[CpuBackend, str]:
+    def flaky(device: str, curve: Curve, threads: int, _: object = None) -> tuple[CpuBackend, str]:
         kind = CpuBackend if device == "cpu" else FlakyBackend
         return kind(curve, threads), "test"
 
-    monkeypatch.setattr(session, "open_device", flaky)
+    monkeypatch.setattr(lane, "open_device", flaky)
     monkeypatch.setattr(FlakyBackend, "faults", faults)
     with Prover(key_of(BN254)) as prover:
         result = prover.prove(cubic(BN254).witness())
@@ -375,8 +376,14 @@ def test_known_delta_is_refused(curve: Curve) -> None:
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:7"])
-def test_absent_device(device: str) -> None:
-    with pytest.raises(DeviceUnavailable, match=f"^device {device}: this build has no GPU"):
+def test_absent_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*_: object) -> object:
+        raise DeviceUnavailable("no GPU here")
+
+    monkeypatch.setattr(cuda_device, "open_machine", absent)
+    with pytest.raises(
+        DeviceUnavailable, match=f"^device {device}: no GPU here; or take auto or cpu$"
+    ):
         Prover(key_of(BN254), device=device)
 
 

@@ -5,21 +5,72 @@ from __future__ import annotations
 import os
 import re
 
-from cuzk.backends import Backend
+from cuzk.backends import Backend, Workload
 from cuzk.backends.cpu import CpuBackend
 from cuzk.curves import Curve
-from cuzk.errors import DeviceUnavailable, FormatError
+from cuzk.errors import BackendError, DeviceUnavailable, FormatError, KernelError
 
-NO_GPU = "this build has no GPU backend"
+# A proof of fewer points than this (one in G2 counts as three) is made sooner by the CPU than a GPU is opened and
+# given the key, about a second. Not measured yet.
+GPU_FROM_POINTS = 1 << 16
+G2_WEIGHT = 3
 
 
-def open_device(device: str, curve: Curve, threads: int) -> tuple[Backend, str]:
-    """The backend for "auto", "cpu", "cuda" or "cuda:N", and in words why it was taken."""
-    if device in ("auto", "cpu"):
-        return CpuBackend(curve, threads), "asked for" if device == "cpu" else NO_GPU
-    if re.fullmatch(r"cuda(:[0-9]{1,4})?", device):
-        raise DeviceUnavailable(f"device {device}: {NO_GPU}; take auto or cpu")
-    raise FormatError(f"device: expected auto, cpu, cuda or cuda:N, found {device!r}")
+def open_device(
+    device: str, curve: Curve, threads: int, work: Workload | None = None
+) -> tuple[Backend, str]:
+    """The backend for "auto", "cpu", "cuda" or "cuda:N", and in words why it was taken.
+
+    "auto" takes a GPU if one can be used and ``work``, where it is known, is worth it. DeviceUnavailable
+    where another one was asked for by name and cannot be used.
+    """
+    if device == "cpu":
+        return CpuBackend(curve, threads), "asked for"
+    if device == "auto":
+        return _best(curve, threads, work)
+    match = re.fullmatch(r"cuda(?::([0-9]{1,4}))?", device)
+    if not match:
+        raise FormatError(f"device: expected auto, cpu, cuda or cuda:N, found {device!r}")
+    try:
+        return _open_gpu(int(match[1] or 0), curve), "asked for"
+    except DeviceUnavailable as error:
+        raise DeviceUnavailable(f"device {device}: {error}; or take auto or cpu") from error
+
+
+def _best(curve: Curve, threads: int, work: Workload | None) -> tuple[Backend, str]:
+    cpu = CpuBackend(curve, threads)
+    if work is not None and (points := weighted_points(work)) < GPU_FROM_POINTS:
+        return cpu, f"small: {points} points, a GPU is worth it from {GPU_FROM_POINTS}"
+    try:
+        gpu = _open_gpu(0, curve)
+    except BackendError as error:
+        return cpu, f"no GPU: {error}"
+    return gpu, f"a GPU can be used: {gpu.title}"
+
+
+def weighted_points(work: Workload) -> int:
+    """Points that a proof's sums go over; what a proof costs on any device."""
+    return sum(n * (G2_WEIGHT if group == "g2" else 1) for group, n in work.queries)
+
+
+def _open_gpu(ordinal: int, curve: Curve) -> Backend:
+    """A GPU that has just found known answers; all of CUDA is imported here and not before."""
+    if curve.is_toy:
+        raise DeviceUnavailable(f"no kernels for curve {curve.title}")
+    from cuzk.backends.cuda import device
+    from cuzk.backends.cuda.selftest import fault_of
+
+    machine = device.open_machine(ordinal, curve)
+    from cuzk.backends.cuda import CudaBackend
+
+    backend: Backend = CudaBackend(curve, machine)
+    try:
+        fault = fault_of(backend)
+    except KernelError as error:
+        fault = str(error)
+    if fault:
+        raise DeviceUnavailable(f"{backend.name} ({backend.title}) failed its self-test: {fault}")
+    return backend
 
 
 def thread_count(asked: int | None) -> int:

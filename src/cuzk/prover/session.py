@@ -17,16 +17,15 @@ from cuzk.errors import CuzkError, FormatError, OutOfMemory, ProofError
 from cuzk.formats.source import Readable
 from cuzk.groth16 import Proof, ProvingKey
 from cuzk.load import load_circuit, load_key, load_witness, name_of, refuse_insecure
-from cuzk.prover import ResidentKey, prove, reside
-from cuzk.prover.checks import check_same_circuit, check_satisfied, check_witness, circuit_of
-from cuzk.prover.devices import open_device, thread_count
+from cuzk.prover import ResidentKey, prove
+from cuzk.prover.checks import check_satisfied, check_witness, circuit_of
+from cuzk.prover.devices import thread_count
+from cuzk.prover.lane import Lane, Outcome
 from cuzk.prover.plan import installed_bytes, plan_bytes, vector_bytes
 from cuzk.prover.report import Report, Stopwatch, peak_bytes, versions
 from cuzk.r1cs import Matrices
 from cuzk.vectors import Scalars
 from cuzk.verifier import Verifier
-
-DOUBTED = "proofs of the chosen device failed their verification"
 
 
 @dataclass(frozen=True)
@@ -95,16 +94,14 @@ class Prover:
                 f"2^{key.log_domain} alone, this machine has {installed}"
             )
         self._verifier = Verifier(key.vk, insecure_key=True, threads=self._threads)
-        self._backend, self._reason = open_device(device, key.curve, self._threads)
-        self._resident: ResidentKey | None = reside(key, matrices, self._backend)
-        check_same_circuit(self._resident, self._backend)
+        self._lane: Lane | None = Lane(device, key, matrices, self._threads)
         self._load_ms = 1000 * (perf_counter() - start)
         self._lock = threading.RLock()  # on_phase may prove, too
 
     @property
     def key(self) -> ProvingKey:
         """The key; CuzkError after ``close``."""
-        return self._open().key
+        return self._open().resident.key
 
     def prove(self, witness: Scalars | Readable) -> Result:
         """A proof blinded by the operating system's randomness, verified.
@@ -113,7 +110,7 @@ class Prover:
         it does not belong to the key, UnsatisfiedError where it breaks the circuit, ProofError where
         the proof failed its verification and so was withheld.
         """
-        r = self._open().key.curve.r
+        r = self.key.curve.r
         return self.prove_insecure(witness, secrets.randbelow(r), secrets.randbelow(r))
 
     def prove_insecure(self, witness: Scalars | Readable, r: int, s: int) -> Result:
@@ -123,7 +120,7 @@ class Prover:
 
     def close(self) -> None:
         """Let go of key and device."""
-        self._resident = None
+        self._lane = None
 
     def __enter__(self) -> Self:
         return self
@@ -136,66 +133,49 @@ class Prover:
     ) -> None:
         self.close()
 
-    def _open(self) -> ResidentKey:
-        if self._resident is None:
+    def _open(self) -> Lane:
+        if self._lane is None:
             raise CuzkError("Prover: expected an open one, found it closed")
-        return self._resident
+        return self._lane
 
     def _prove(self, what: Scalars | Readable, r: int, s: int) -> Result:
-        resident = self._open()
-        resident.expect_there()
+        lane = self._open()
+        key, matrices = lane.resident.key, lane.resident.matrices
+        lane.resident.expect_there()
         watch = Stopwatch(self._on_phase)
         with watch("total"):
             with watch("check"):
                 name = name_of(what, "witness")
                 if not isinstance(what, Scalars):
                     what = load_witness(what, threads=self._threads)
-                witness = check_witness(what, resident.key, resident.matrices, name)
-                check_satisfied(resident, witness, self._backend, name)
-            public = witness[1 : resident.matrices.public + 1].ints()
-            proof, device, retries = self._verified(resident, witness, public, r, s, watch)
-        return Result(proof, public, self._report(resident, watch, device, retries))
+                witness = check_witness(what, key, matrices, name)
+                lane.check(lambda on, backend: check_satisfied(on, witness, backend, name))
+            public = witness[1 : matrices.public + 1].ints()
 
-    def _verified(
-        self,
-        resident: ResidentKey,
-        witness: Scalars,
-        public: list[int],
-        r: int,
-        s: int,
-        watch: Stopwatch,
-    ) -> tuple[Proof, str, int]:
-        """The first proof that passes and what made it: twice on this device, then once on the CPU if that is another."""
-        devices: list[Callable[[], tuple[ResidentKey, Backend]]] = [
-            lambda: (resident, self._backend)
-        ] * 2
-        if self._backend.name != "cpu":
-            devices.append(lambda: self._on_cpu(resident))
-        for retries, device in enumerate(devices):
-            on_device, backend = device()
-            proof = prove(on_device, witness, backend, r, s, watch)
-            with watch("verify"):
-                if self._verifier.verify(public, proof):
-                    return proof, backend.name, retries
-        raise ProofError(
-            f"{resident.key.source}: {len(devices)} proofs failed their own verification and were withheld: the "
-            "witness does not satisfy the circuit (give the circuit to learn which constraint) or "
-            "the key is damaged (cuzk inspect --full)"
-        )
+            def verified(on: ResidentKey, backend: Backend) -> Proof | None:
+                proof = prove(on, witness, backend, r, s, watch)
+                with watch("verify"):
+                    return proof if self._verifier.verify(public, proof) else None
 
-    def _on_cpu(self, resident: ResidentKey) -> tuple[ResidentKey, Backend]:
-        backend, _ = open_device("cpu", resident.key.curve, self._threads)
-        return reside(resident.key, resident.matrices, backend), backend
+            outcome = lane.run(verified)
+        if outcome is None:
+            raise ProofError(
+                f"{key.source}: all proofs failed their own verification and were withheld: the "
+                "witness does not satisfy the circuit (give the circuit to learn which constraint) or "
+                "the key is damaged (cuzk inspect --full)"
+            )
+        return Result(outcome.value, public, self._report(key, matrices, watch, outcome))
 
-    def _report(self, resident: ResidentKey, watch: Stopwatch, device: str, retries: int) -> Report:
-        key, matrices = resident.key, resident.matrices
+    def _report(
+        self, key: ProvingKey, matrices: Matrices, watch: Stopwatch, outcome: Outcome[Proof]
+    ) -> Report:
         return Report(
-            device=device,
-            reason=self._reason if device == self._backend.name else DOUBTED,
+            device=outcome.device,
+            reason=outcome.reason,
             arithmetic=_core.path(),
             threads=self._threads,
             milliseconds={"load": self._load_ms, **watch.milliseconds},
-            retries=retries,
+            retries=outcome.retries,
             planned_bytes=self._planned_bytes,
             peak_bytes=peak_bytes(),
             key=key.source,

@@ -19,7 +19,7 @@ from cuzk.backends.cuda import kernels
 from cuzk.backends.cuda.cache import Cache, default_folder
 from cuzk.backends.cuda.card import Card
 from cuzk.backends.cuda.driver import Driver
-from cuzk.backends.cuda.machine import Memory, Unit
+from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.backends.cuda.staging import Staging
 from cuzk.curves import Curve
 from cuzk.errors import BackendError, DeviceUnavailable, KernelError
@@ -40,6 +40,13 @@ def device_count() -> int:
     if not count:
         raise DeviceUnavailable(NONE_VISIBLE)
     return count
+
+
+def open_machine(ordinal: int, curve: Curve) -> Machine:
+    """A new stream on device ``ordinal`` with the curve's kernels; DeviceUnavailable says why there is none."""
+    machine = CudaMachine(open_card(ordinal))
+    machine.prepare(curve)
+    return machine
 
 
 def open_card(ordinal: int) -> Card:
@@ -105,6 +112,7 @@ class CudaMachine:
     def __init__(self, card: Card) -> None:
         self.card = card
         self.name = card.facts.name
+        self.title = card.facts.title
         self.processors = card.facts.processors
         card.enter()
         self._lane = _Lane(card, card.driver.cuStreamCreate(NON_BLOCKING))
