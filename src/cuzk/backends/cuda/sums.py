@@ -1,0 +1,192 @@
+"""From sorted entries to the sum of an MSM: buckets, then c points per window, then one point.
+
+The device fills the buckets (``accumulate.cu``) and folds every window of 2^(c-1) buckets to c points
+with weights 2^e (``reduce.cu``); Horner's rule over the 256 or so points runs on the host. Costs stand in
+the kernels' headers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cuzk import _core
+from cuzk.backends.cuda.digits import Digits
+from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.windows import WindowPlan
+from cuzk.curves import Curve
+from cuzk.vectors import Words
+
+THREADS = 128  # of a block, wherever a thread holds a sum
+SHORTEST_SLICE = 8  # entries; below it the pieces of the slices outnumber the additions saved
+
+
+@dataclass(frozen=True)
+class Group:
+    """The sums of one group on one machine."""
+
+    machine: Machine
+    curve: Curve
+    name: str  # "g1", "g2"
+
+    @property
+    def sum_bytes(self) -> int:
+        """A sum in extended form: X, Y, ZZ, ZZZ."""
+        return 16 * self.curve.point_words(self.name)
+
+    @property
+    def resident(self) -> int:
+        """Threads that the machine holds at once in the kernels here (``sum_blocks`` of sum.hpp)."""
+        blocks = 4 if self.sum_bytes <= 128 else 3 if self.sum_bytes <= 256 else 2
+        return self.machine.processors * blocks * THREADS
+
+    def alloc(self, sums: int) -> Memory:
+        """Room for that many."""
+        return self.machine.alloc(sums * self.sum_bytes)
+
+    def launch(
+        self,
+        file: str,
+        kernel: str,
+        blocks: int,
+        threads: int,
+        *args: Memory | int,
+        shared: int = 0,
+    ) -> None:
+        """Queue a kernel of this curve and group."""
+        unit = Unit(file, self.curve, self.name)
+        self.machine.launch(unit, kernel, blocks, threads, *args, shared=shared)
+
+    def slices(self, capacity: int) -> int:
+        """Into how many the entries are cut: one per resident thread, fewer where they would be short."""
+        return THREADS * ceil(min(self.resident, ceil(max(capacity, 1), SHORTEST_SLICE)), THREADS)
+
+    def run_threads(self) -> int:
+        """Pieces that a block merges: their sums fit the 48 KiB of shared memory that any block may have."""
+        return 128 if self.sum_bytes <= 256 else 64
+
+
+@dataclass(frozen=True)
+class Fold:
+    """How the 2^(low + high) buckets of a window are laid out as 2^high rows."""
+
+    plan: WindowPlan
+
+    @property
+    def low(self) -> int:
+        """log2 of the columns."""
+        return (self.plan.width - 1) // 2
+
+    @property
+    def high(self) -> int:
+        """log2 of the rows."""
+        return self.plan.width - 1 - self.low
+
+    @property
+    def top(self) -> int:
+        """Buckets of the last window that can be there: its digits are at most 2^(bits left)."""
+        return 1 << min(self.plan.bits % self.plan.width, self.plan.width - 1)
+
+    @property
+    def exponents(self) -> list[int]:
+        """Of the points that are left, in their order: per window its bits, then the plain sum."""
+        weights = [*range(self.plan.width - 1), 0]
+        return [w * self.plan.width + e for w in range(self.plan.windows) for e in weights]
+
+
+def start_sum(
+    machine: Machine, curve: Curve, group: str, points: Memory, digits: Digits
+) -> Callable[[], Words]:
+    """Queue the sum of all entries; the function returned waits for it: (1, point_words), affine, Montgomery.
+
+    ``points`` are affine, infinity allowed, and must have a row for every row of ``digits``.
+    """
+    sums = Group(machine, curve, group)
+    buckets = fill_buckets(sums, points, digits)
+    fold = Fold(digits.plan)
+    folded = fold_buckets(sums, buckets, fold)
+
+    def collect() -> Words:
+        words = np.empty((len(fold.exponents), 2 * curve.point_words(group)), np.uint64)
+        machine.download(folded, words)
+        out = np.empty((1, curve.point_words(group)), np.uint64)
+        exponents = np.array(fold.exponents, np.uint32)
+        _core.weighted_sum(curve.name, group, words, exponents, out)
+        return out
+
+    return collect
+
+
+def fill_buckets(sums: Group, points: Memory, digits: Digits) -> Memory:
+    """The sum of every bucket in extended form, infinity where it is empty: by slices of equal length."""
+    buckets = sums.alloc(digits.plan.total_buckets)
+    sums.machine.fill(buckets, 0)
+    slices = sums.slices(digits.capacity)
+    keys, pieces = sums.machine.alloc(8 * slices), sums.alloc(2 * slices)
+    sums.launch(
+        "accumulate.cu", "accumulate_slices", slices // THREADS, THREADS,
+        points, digits.keys, digits.rows, digits.count, buckets, keys, pieces,
+    )  # fmt: skip
+    merge_pieces(sums, keys, pieces, 2 * slices, buckets)
+    return buckets
+
+
+def merge_pieces(sums: Group, keys: Memory, pieces: Memory, n: int, buckets: Memory) -> None:
+    """Sum the runs of equal key among ``n`` pieces into their buckets, level by level."""
+    threads = sums.run_threads()
+    blocks = 0
+    while blocks != 1:
+        blocks = ceil(n, threads)
+        next_keys, next_pieces = sums.machine.alloc(8 * blocks), sums.alloc(2 * blocks)
+        shared = threads * (sums.sum_bytes + 4)
+        sums.launch(
+            "accumulate.cu", "merge_pieces", blocks, threads,
+            keys, pieces, n, buckets, next_keys, next_pieces, shared=shared,
+        )  # fmt: skip
+        keys, pieces, n = next_keys, next_pieces, 2 * blocks
+
+
+def fold_buckets(sums: Group, buckets: Memory, fold: Fold) -> Memory:
+    """c points per window; their weights are ``fold.exponents``."""
+    windows, low, high = fold.plan.windows, fold.low, fold.high
+    row_team, column_team = (team(sums, windows << bits, low + high - bits) for bits in (high, low))
+    row_blocks = ceil((windows << high) * row_team, THREADS)
+    column_blocks = ceil((windows << low) * column_team, THREADS)
+    rows, columns = sums.alloc(windows << high), sums.alloc(windows << low)
+    sums.launch(
+        "reduce.cu", "sum_lines", row_blocks + column_blocks, THREADS,
+        buckets, windows, low, high, fold.top, row_team, column_team, row_blocks, rows, columns,
+        shared=THREADS * sums.sum_bytes,
+    )  # fmt: skip
+    threads = min(THREADS, max(32, 1 << high))
+    folded = sums.alloc(len(fold.exponents))
+    sums.launch(
+        "reduce.cu", "sum_bits", len(fold.exponents), threads,
+        rows, columns, low, high, folded, shared=threads * sums.sum_bytes,
+    )  # fmt: skip
+    return folded
+
+
+def team(sums: Group, lines: int, log_length: int) -> int:
+    """Threads that share a line of 2^log_length sums: as few as fill the machine, at most half the line."""
+    wanted = ceil(sums.resident, 2 * lines)  # rows and columns run beside each other
+    return int(min(1 << (wanted - 1).bit_length(), 1 << max(log_length - 1, 0), THREADS))
+
+
+def sum_bytes(machine: Machine, curve: Curve, group: str, plan: WindowPlan, capacity: int) -> int:
+    """Device memory that a sum takes at its height beside points and digits: buckets and pieces, or folds."""
+    sums, fold = Group(machine, curve, group), Fold(plan)
+    level, pieces, per_block = 2 * sums.slices(capacity), 0, sums.run_threads()
+    while level > 2:
+        pieces += level
+        level = 2 * ceil(level, per_block)
+    folds = (plan.windows << fold.low) + (plan.windows << fold.high) + len(fold.exponents)
+    beside = max((pieces + 2) * (sums.sum_bytes + 4), folds * sums.sum_bytes)
+    return plan.total_buckets * sums.sum_bytes + beside
+
+
+def ceil(n: int, d: int) -> int:
+    """n / d, rounded up."""
+    return -(-n // d)

@@ -1,0 +1,119 @@
+// Bucket sums of a sorted list of signed points: B_k = sum of +-points[row] over the entries with key k.
+//
+// 1. The list is cut into as many slices of equal length as there are threads, so that no distribution of
+//    keys is slower than another. A thread walks its slice; buckets that lie inside it are written at once,
+//    the sums of its first and its last key, which may go on in the neighbours, become two *pieces*.
+// 2. The 2 T pieces, sorted by key, are summed by runs of equal key: a block takes P consecutive ones (a tree
+//    per run in log2 P rounds), writes the runs that lie inside it and leaves two pieces to the next level.
+//
+// With e entries in b buckets that are not empty: e - b mixed additions (8M + 2S), at most 2 T (1 + 2 / P + ...)
+// full ones; 8 e bytes of entries and e points of n (random) read, b sums written.
+#include "sum.hpp"
+
+constexpr u32 no_key = ~0u;  // sorts last; keys are below 2^32 - 1
+
+inline void prefetch(const Point* point) {
+#ifdef CUZK_DEVICE
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(point));
+  asm volatile("prefetch.global.L2 [%0];" ::"l"((const char*)(point + 1) - 16));
+#endif
+}
+
+// A row is an index below 2^31 and, on top, the sign.
+inline const Point* place(const Point* points, u32 row) { return points + (row & ~0u >> 1); }
+inline Point signed_point(const Point* points, u32 row) {
+  Point point = load(place(points, row));
+  if (row >> 31) point.y = -point.y;
+  return point;
+}
+
+struct Entry {
+  u32 key, row;
+};
+inline Entry entry(const u32* keys, const u32* rows, size i) { return {keys[i], rows[i]}; }
+
+inline void put_piece(u32* keys, Sum* sums, size i, u32 key, const Sum& sum) {
+  keys[i] = key;
+  store(sums + i, sum);
+}
+
+// `count` entries, sorted by key. One thread a slice, two pieces a thread: its first and its last key with
+// their sums; a slice of one key gives nothing in the second, an empty one has no keys.
+KERNEL(128, sum_blocks) accumulate_slices(const Point* points, const u32* keys, const u32* rows, const size* count,
+                                            Sum* buckets, u32* piece_keys, Sum* pieces) {
+  size entries = *count, length = (entries + grid_size() - 1) / grid_size();
+  size i = grid_rank() * length, end = i + length < entries ? i + length : entries, piece = 2 * grid_rank();
+  u32 first = no_key, key = no_key;
+  Sum sum = Sum::infinity();
+  Entry now{}, next{};
+  if (i < end) {
+    now = entry(keys, rows, i), next = entry(keys, rows, i + 1 < end ? i + 1 : i);
+    first = key = now.key;
+  }
+  while (i < end) {
+    Point point;
+    bool to_add = false;
+    while (i < end && !to_add) {  // the first point of a bucket is no addition: take the next one at once
+      if (now.key != key) {
+        if (key == first) put_piece(piece_keys, pieces, piece, key, sum);
+        else store(buckets + key, sum);
+        key = now.key, sum = Sum::infinity();
+      }
+      point = signed_point(points, now.row);
+      prefetch(place(points, next.row));  // it is fetched while this one is added
+      i++, now = next;
+      if (i + 1 < end) next = entry(keys, rows, i + 1);
+      if (point.is_infinity()) continue;
+      to_add = !sum.is_infinity();
+      if (!to_add) sum = Sum::from_affine(point);
+    }
+    if (to_add) add_finite(sum, point);
+  }
+  if (key == first) {
+    put_piece(piece_keys, pieces, piece, key, sum);
+    sum = Sum::infinity();
+  }
+  put_piece(piece_keys, pieces, piece + 1, key, sum);
+}
+
+// First of the sorted keys that is not below `key`.
+inline u32 lower_bound(const u32* keys, u32 n, size key) {
+  u32 low = 0;
+  for (u32 high = n; low < high;) {
+    u32 middle = (low + high) / 2;
+    if (keys[middle] < key) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// n pieces, one a thread; shared memory for as many sums and keys. Runs that lie inside the block (all of them
+// if there is only one block) go to their buckets, its first and last run are the next level's pieces.
+KERNEL(128, 1) merge_pieces(const u32* keys, const Sum* pieces, size n, Sum* buckets, u32* next_keys, Sum* next_pieces) {
+  Sum* sums = shared_memory<Sum>();
+  u32* block_keys = reinterpret_cast<u32*>(sums + blockDim.x);
+  const u32 t = threadIdx.x;
+  size i = grid_rank(), out = 2 * blockIdx.x;
+  u32 key = i < n ? keys[i] : no_key;
+  block_keys[t] = key;
+  if (i < n) store(sums + t, load(pieces + i));
+  else store(sums + t, Sum::infinity());
+  __syncthreads();
+  const u32 head = lower_bound(block_keys, blockDim.x, key), tail = lower_bound(block_keys, blockDim.x, (size)key + 1);
+  for (u32 stride = 1; stride < blockDim.x; stride *= 2) {
+    if ((t - head) % (2 * stride) == 0 && t + stride < tail) {
+      Sum sum = load(sums + t);
+      add_stored(sum, sums + t + stride);
+      store(sums + t, sum);
+    }
+    __syncthreads();
+  }
+  if (t != head) return;
+  const bool opens = head == 0, closes = tail == blockDim.x, last_level = gridDim.x == 1;
+  if (last_level || !(opens || closes)) {
+    if (key != no_key) store(buckets + key, load(sums + t));
+    return;
+  }
+  if (opens) put_piece(next_keys, next_pieces, out, key, load(sums + t));
+  if (closes) put_piece(next_keys, next_pieces, out + 1, key, opens ? Sum::infinity() : load(sums + t));
+}
