@@ -2,8 +2,8 @@
 
 Forward takes natural order and leaves bit-reversed order, y_j = sum_i x_i (shift * root^j)^i; inverse is its
 inverse, bit-reversed to natural. A transform is one to three passes (:func:`plan`) of up to 11 stages;
-it takes N log_n / 2 products, 7/8 N less without a coset, and 64 N bytes of traffic per pass and 32 N for
-its table.
+it takes N log_n / 2 products, 7/8 N less without a coset, and 64 N bytes of traffic per pass and for its
+table.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-import numpy as np
-
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.backends.cuda.twiddles import Table, Twiddles
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
-from cuzk.vectors import Scalars
+from cuzk.vectors import pack
 
 LOG_TILE = 11  # elements of a tile: 64 KiB of shared memory, two tiles on a processor
 LOG_ELEMENTS = 3  # of a thread
@@ -201,11 +199,14 @@ class Transforms:
         self._machine.launch(self._unit, "transform_few", 1, 8, values, table.memory, *how)
 
     def _factor(self, scale: int) -> Memory | None:
-        if scale % self._curve.r == 1:
+        """As the kernels take constants: w and floor(2^256 w / r)."""
+        r = self._curve.r
+        w = scale % r
+        if w == 1:
             return None
-        words = Scalars.from_ints(self._curve, [scale], montgomery=True).words
+        words = pack([w, (w << 256) // r], 4)
         memory = self._machine.alloc(words.nbytes)
-        self._machine.upload(memory, np.ascontiguousarray(words))
+        self._machine.upload(memory, words)
         return memory
 
     def _work(self, log_n: int, root: int | None, values: Memory, second: Memory | None) -> _Work:

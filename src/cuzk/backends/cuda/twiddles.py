@@ -1,6 +1,6 @@
 """Constants of transforms on the device (``native/gpu/ntt.cu`` says how kernels read them).
 
-The table of a primitive 2^(log + 1)-th root z holds -1 and T[0..2^log), z's powers in bit-reversed order: 32
+The table of a primitive 2^(log + 1)-th root z holds -1 and T[0..2^log), z's powers in bit-reversed order: 64
 bytes each. It serves transforms of up to 2^(log + 1) points of the roots z^(2^i), and up to 2^log points
 on the coset of their square root. Any other coset has a table of its own, for each direction.
 """
@@ -67,7 +67,7 @@ class Twiddles:
     @staticmethod
     def table_bytes(log: int) -> int:
         """Of 2^log entries and the -1 before them."""
-        return 32 + (32 << log)
+        return 64 + (64 << log)
 
     def forget(self) -> None:
         """Let all of them go."""

@@ -10,7 +10,7 @@
 // k = 0 multiply by 1; where the first pass begins with three stages, 7/8 N of those products are saved.
 //
 // A pass reads and writes the vector once (64 N bytes) and does up to 11 stages in shared memory; the last
-// one reads N constants (32 N bytes), the others few. Inverse passes undo forward ones in opposite order.
+// one reads N constants (64 N bytes, see shoup.hpp), the others few. Inverse passes undo forward ones in opposite order.
 #include "ntt.hpp"
 
 struct Vectors {  // one or two, transformed in the same launch
@@ -27,48 +27,50 @@ inline bool has_ones(size first, size stages, size coset) { return !coset && fir
 // Stages [first, first + stages), 3 <= stages; tiles of 8 * blockDim elements, at least 16. A pass that is
 // not the last has at least 4 stages and four columns in a tile.
 KERNEL(256, 2)
-divide_pass(Fr* values, Fr* second, const Fr* table, size log_n, size first, size stages, size coset,
-            const Fr* scale) {
+divide_pass(Fr* values, Fr* second, const Constant* table, size log_n, size first, size stages,
+            size coset, const Constant* scale) {
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
-  divide(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)}, {0, scale});
+  divide(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)}, {first + stages == log_n, 0, scale});
   put_back(tile, at.values);
 }
 
 // The same backwards. `halvings`: the result is divided by 2^halvings.
 KERNEL(256, 2)
-join_pass(Fr* values, Fr* second, const Fr* table, size log_n, size first, size stages, size coset,
-          size halvings, const Fr* scale) {
+join_pass(Fr* values, Fr* second, const Constant* table, size log_n, size first, size stages, size coset,
+          size halvings, const Constant* scale) {
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
   join(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)},
-       {(u32)halvings, scale});
+       {first == 0, (u32)halvings, scale});
   put_back(tile, at.values);
 }
 
 // Last pass of an inverse transform and first pass of a transform on a coset: both own the same tiles.
 KERNEL(256, 2)
-extend_pass(Fr* values, Fr* second, const Fr* table, const Fr* coset_table, size log_n, size stages) {
+extend_pass(Fr* values, Fr* second, const Constant* table, const Constant* coset_table, size log_n,
+            size stages, size coset) {
   Vectors at(values, second);
   Tile tile(log_n, 0, stages, at.index);
   fetch(tile, at.values);
-  join(tile, {table, 0, (u32)stages, false, has_ones(0, stages, 0)}, {(u32)log_n, nullptr});
-  divide(tile, {coset_table, 0, (u32)stages, true, false}, {0, nullptr});
+  join(tile, {table, 0, (u32)stages, false, has_ones(0, stages, 0)}, {true, (u32)log_n, nullptr});
+  divide(tile, {coset_table, 0, (u32)stages, coset != 0, false}, {stages == log_n, 0, nullptr});
   put_back(tile, at.values);
 }
 
 // A whole transform of fewer than 16 elements, a butterfly for each of up to 8 threads in one block.
 KERNEL(8, 1)
-transform_few(Fr* values, const Fr* table, size log_n, size coset, size inverse, const Fr* scale) {
+transform_few(Loose* values, const Constant* table, size log_n, size coset, size inverse,
+              const Constant* scale) {
   u32 t = threadIdx.x, n = 1u << log_n;
   for (u32 i = 0; i < log_n; i++) {
     u32 s = inverse ? (u32)log_n - 1 - i : i, half = n >> (s + 1);
     if (t < n / 2) {
       u32 k = t / half, low = k * half + t;  // k blocks of 2 half before it, t - k half in it
       u32 place = (coset ? 1u << s : 0) + k;
-      Fr a = values[low], b = values[low + half];
+      Loose a = values[low], b = values[low + half];
       if (!inverse) b = b * table[1 + place];
       values[low] = a + b;
       values[low + half] = inverse ? (b - a) * table[mirrored(place)] : a - b;
@@ -76,33 +78,37 @@ transform_few(Fr* values, const Fr* table, size log_n, size coset, size inverse,
     __syncthreads();
   }
   for (u32 i = t; i < n; i += blockDim.x) {
-    if (inverse && log_n) values[i] = divided(values[i], (u32)log_n);
     if (scale) values[i] = values[i] * *scale;
+    values[i].value = inverse && log_n ? divided(values[i].value, (u32)log_n) : values[i].reduced();
   }
 }
 
 // The table of 2^log entries of a primitive 2^(log + 1)-th root z: -1, then T[0 .. 2^log). squares[i] =
-// z^(2^i). One block makes the first 2^start of them, further launches double what there is.
-KERNEL(256, 1) first_twiddles(Fr* table, const Fr* squares, size log, size start) {
-  if (threadIdx.x == 0) table[0] = -Fr::one(), table[1] = Fr::one();
+// z^(2^i), in Montgomery form. One block makes the first 2^start of them, further launches double what
+// there is. A plain scalar times a Montgomery one is plain, two products make it a constant.
+inline Constant times(const Constant& entry, const Fr& factor) {
+  return constant(Fr::from_plain((entry.value * factor).w));
+}
+KERNEL(256, 1) first_twiddles(Constant* table, const Fr* squares, size log, size start) {
+  if (threadIdx.x == 0) table[0] = constant(-Fr::one()), table[1] = constant(Fr::one());
   for (size j = 0; j < start; j++) {
     __syncthreads();
     for (size i = threadIdx.x; i < (size)1 << j; i += blockDim.x)
-      table[1 + ((size)1 << j) + i] = table[1 + i] * squares[log - 1 - j];
+      table[1 + ((size)1 << j) + i] = times(table[1 + i], squares[log - 1 - j]);
   }
 }
-KERNEL(256, 1) double_twiddles(Fr* table, const Fr* squares, size log, size j) {
+KERNEL(256, 1) double_twiddles(Constant* table, const Fr* squares, size log, size j) {
   Fr step = load(squares + (log - 1 - j));
   for (size i = grid_rank(); i < (size)1 << j; i += grid_size())
-    store(table + 1 + ((size)1 << j) + i, load(table + 1 + i) * step);
+    store(table + 1 + ((size)1 << j) + i, times(load(table + 1 + i), step));
 }
 
 // The table of a coset whose shift is not the root's root: entry 2^s + k is scales[s] T[k], or for the
 // inverse, where it is read at the mirror, -scales[s] / T[mirror of k].
-KERNEL(256, 1) coset_twiddles(Fr* out, const Fr* table, const Fr* scales, size log, size inverse) {
+KERNEL(256, 1) coset_twiddles(Constant* out, const Constant* table, const Fr* scales, size log, size inverse) {
   for (size i = 1 + grid_rank(); i < (size)1 << log; i += grid_size()) {
     u32 s = 31 - __clz((u32)i), below = (1u << s) - 1, k = (u32)i & below;  // i < N <= 2^32
-    store(out + 1 + i, load(scales + s) * load(table + (inverse ? mirrored(k ^ below) : 1 + k)));
+    store(out + 1 + i, times(load(table + (inverse ? mirrored(k ^ below) : 1 + k)), load(scales + s)));
   }
 }
 

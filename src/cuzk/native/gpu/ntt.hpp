@@ -7,12 +7,12 @@
 // those whose positions differ in the bits [low, low + 3).
 #pragma once
 
-#include "kernel.hpp"
+#include "shoup.hpp"
 
 namespace cuzk::CUZK_PATH {
 
 using Piece = ulonglong2;  // half a scalar
-static_assert(sizeof(Fr) == 2 * sizeof(Piece));
+static_assert(sizeof(Loose) == 2 * sizeof(Piece));
 
 struct Tile {
   u32 log, columns, stride;  // all logarithms
@@ -56,7 +56,7 @@ inline void put_back(const Tile& tile, Fr* values) {
   u32 p = threadIdx.x >> 1, h = threadIdx.x & 1, step = blockDim.x >> 1;
   size distance = tile.offset(step) * 2;
   auto* to = reinterpret_cast<Piece*>(values + tile.base + tile.offset(p)) + h;
-#pragma unroll
+#pragma unroll 4  // all 16 places would be kept in registers, and spilled, from the fetch on
   for (u32 j = 0; j < 16; j++) to[j * distance] = tile.half(p + j * step, h);
 }
 
@@ -69,7 +69,7 @@ inline u32 position(u32 low) {
   return rest << (low + 3) | (threadIdx.x - (rest << low));
 }
 // x[q] is the element whose three bits are q turned by `by`.
-inline void take(const Tile& tile, Fr (&x)[8], u32 low, u32 by) {
+inline void take(const Tile& tile, Loose (&x)[8], u32 low, u32 by) {
   u32 p = position(low);
 #pragma unroll
   for (u32 q = 0; q < 8; q++) {
@@ -78,7 +78,7 @@ inline void take(const Tile& tile, Fr (&x)[8], u32 low, u32 by) {
     for (u32 h = 0; h < 2; h++) piece[h] = tile.half(p | turned(q, by) << low, h);
   }
 }
-inline void give(const Tile& tile, const Fr (&x)[8], u32 low, u32 by) {
+inline void give(const Tile& tile, const Loose (&x)[8], u32 low, u32 by) {
   u32 p = position(low);
 #pragma unroll
   for (u32 q = 0; q < 8; q++) {
@@ -95,12 +95,12 @@ inline u32 mirrored(u32 k) { return k ? 1 + (k ^ ((1u << (31 - __clz(k))) - 1)) 
 // Stages on eight elements, of which the i-th and the (i + 4)-th meet in every stage: each turns the three
 // bits left by one. `block` is the number of their block in the first stage; k = 0 is skipped where c_0 = 1.
 template <bool ones>
-inline void divide_stage(Fr (&x)[8], const Fr* table, u32 block, u32 j) {
-  Fr y[8];
+inline void divide_stage(Loose (&x)[8], const Constant* table, u32 block, u32 j) {
+  Loose y[8];
 #pragma unroll
   for (u32 i = 0; i < 4; i++) {
     u32 k = i & ((1u << j) - 1);
-    Fr b = x[i + 4];
+    Loose b = x[i + 4];
     if (!(ones && k == 0)) b = b * load(table + 1 + ((block << j) + k));
     y[2 * i] = x[i] + b;
     y[2 * i + 1] = x[i] - b;
@@ -109,12 +109,12 @@ inline void divide_stage(Fr (&x)[8], const Fr* table, u32 block, u32 j) {
   for (u32 i = 0; i < 8; i++) x[i] = y[i];
 }
 template <bool ones>
-inline void join_stage(Fr (&x)[8], const Fr* table, u32 block, u32 j) {
-  Fr y[8];
+inline void join_stage(Loose (&x)[8], const Constant* table, u32 block, u32 j) {
+  Loose y[8];
 #pragma unroll
   for (u32 i = 0; i < 4; i++) {
     u32 k = i & ((1u << j) - 1);
-    Fr a = x[2 * i], b = x[2 * i + 1];
+    Loose a = x[2 * i], b = x[2 * i + 1];
     y[i] = a + b;
     y[i + 4] = ones && k == 0 ? a - b : (b - a) * load(table + mirrored((block << j) + k));
   }
@@ -124,7 +124,7 @@ inline void join_stage(Fr (&x)[8], const Fr* table, u32 block, u32 j) {
 
 // What a pass knows of the transform.
 struct Stages {
-  const Fr* table;
+  const Constant* table;
   u32 first, count;
   bool coset, ones;  // ones: the first three have c_0 = 1 (the pass begins with stage 0, no coset)
 
@@ -136,7 +136,7 @@ struct Stages {
   }
 };
 
-// x / 2^log by one step of Montgomery's reduction; 0 < log < 64.
+// x / 2^log by one step of Montgomery's reduction; 0 < log < 64, x < 2r.
 inline Fr divided(const Fr& x, u32 log) {
   using P = Fr::P;
   u64 t[Fr::N + 1] = {x.w[0] << (64 - log)};
@@ -149,20 +149,20 @@ inline Fr divided(const Fr& x, u32 log) {
   return Fr::from_words(t).reduced_once();
 }
 
-// The last step of a transform, where there is one.
+// What follows the last stage of a pass: nothing, or the end of the transform, with values below r.
 struct Finish {
+  bool last;
   u32 halvings;
-  const Fr* scale;
+  const Constant* scale;
 
-  void operator()(Fr (&x)[8]) const {
-    if (halvings) {
-#pragma unroll
-      for (u32 q = 0; q < 8; q++) x[q] = divided(x[q], halvings);
-    }
+  void operator()(Loose (&x)[8]) const {
+    if (!last) return;
     if (scale) {
 #pragma unroll
       for (u32 q = 0; q < 8; q++) x[q] = x[q] * load(scale);
     }
+#pragma unroll
+    for (u32 q = 0; q < 8; q++) x[q].value = halvings ? divided(x[q].value, halvings) : x[q].reduced();
   }
 };
 
@@ -170,7 +170,7 @@ struct Finish {
 inline void divide(const Tile& tile, const Stages& stages, const Finish& finish) {
   u32 done = 0, count = stages.top(), low = tile.columns + stages.count - 3;
   while (true) {
-    Fr x[8];
+    Loose x[8];
     take(tile, x, low, 0);
     u32 block = stages.block(tile, low, done);
     if (stages.ones && done == 0) {
@@ -196,7 +196,7 @@ inline void join(const Tile& tile, const Stages& stages, const Finish& finish) {
     u32 count = left > 3 ? 3 : left;
     low = tile.columns + (left > 3 ? stages.count - left : stages.count - 3);
     left -= count;
-    Fr x[8];
+    Loose x[8];
     take(tile, x, low, count);
     u32 block = stages.block(tile, low, left);
     if (stages.ones && left == 0) {
