@@ -3,13 +3,11 @@
 // Forms as in sparse.hpp: the witness is plain and `values` Montgomery, so that each product is plain; values
 // 0 and 1 are +1 and -1 and cost an addition; a sum enters Montgomery form by one more multiplication. Rows
 // of few terms take a thread each, in an order that gives a warp rows of equal length; longer ones are cut
-// into segments of a warp each, whose sums are then added row by row. Row i goes to place rev(i) where `log_n`
-// is given as log2(size) + 1, to place i where it is 0. Rows without terms are not touched.
+// into segments of a warp each, whose sums are then added row by row. Rows without terms are not touched.
 //
 // Bytes: 8 a term and 32 for its wire's value, the gather that bounds it; 20 and 32 written a row.
 #include "kernel.hpp"
-
-inline u32 reversed(u32 i, u32 bits) { return bits ? __brev(i) >> (32 - bits) : i; }
+#include "place.hpp"
 
 struct Terms {
   const u32 *wires, *coefficients;
@@ -36,7 +34,7 @@ inline Fr sum_of_warp(Fr sum) {
 }
 
 inline void put(Fr* out, u32 row, size log_n, const Fr& plain) {
-  store(out + (log_n ? reversed(row, (u32)log_n - 1) : row), plain * Fr::from_words(Fr::P::r2));
+  store(out + place(row, log_n), plain * Fr::from_words(Fr::P::r2));
 }
 
 // Rows order[0..rows): their terms stand at row_ptr[row].

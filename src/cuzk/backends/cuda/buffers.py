@@ -1,0 +1,133 @@
+"""What a buffer of the CUDA backend holds, and the small kernels over it (``vector.cu``, ``queries.cu``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cuzk.backends import Buffer
+from cuzk.backends.cuda.digits import Digits, WindowPlan
+from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.sparse import DeviceMatrix
+from cuzk.curves import Curve
+from cuzk.errors import KernelError
+from cuzk.vectors import Points
+
+THREADS = 256
+ABSENT = 0xFF  # every byte of a row number that is none: 0xffffffff
+
+Wires = range | NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Scalars and, once a sum asked for them, their digits."""
+
+    memory: Memory
+    bit_reversed: bool = False
+    digits: dict[WindowPlan, Digits] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which row of a query a wire has: u32[wires], ``count`` of them not 0xffffffff."""
+
+    memory: Memory
+    count: int
+    wires: Wires  # keeps an array alive by whose identity this is found again
+
+
+@dataclass(eq=False)
+class Bases:
+    """Points on the device, or in host memory where they do not fit."""
+
+    memory: Memory | None
+    host: Points | None
+    rows: dict[tuple[int, ...], Rows] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Device memory that stays taken."""
+        points = self.memory.nbytes if self.memory else 0
+        return points + sum(rows.memory.nbytes for rows in self.rows.values())
+
+
+def vector(buffer: Buffer, verb: str) -> Vector:
+    """The scalars of a buffer of this backend that was not consumed."""
+    if not isinstance(buffer.data, Vector):
+        found = "one already consumed" if buffer.data is None else f"one of {buffer.kind}"
+        raise KernelError(f"cuda: {verb}: expected a buffer of scalars, found {found}")
+    return buffer.data
+
+
+def montgomery_vector(buffer: Buffer, verb: str) -> Vector:
+    """The same, in the form that arithmetic needs."""
+    if not buffer.montgomery:
+        raise KernelError(f"cuda: {verb}: expected scalars in Montgomery form, found plain ones")
+    return vector(buffer, verb)
+
+
+def bases(buffer: Buffer) -> Bases:
+    """The points of a buffer."""
+    if not isinstance(buffer.data, Bases):
+        raise KernelError(f"cuda: expected a buffer of points, found one of {buffer.kind}")
+    return buffer.data
+
+
+def matrix(buffer: Buffer) -> DeviceMatrix:
+    """The matrix of a buffer."""
+    if not isinstance(buffer.data, DeviceMatrix):
+        raise KernelError(f"cuda: product: expected a matrix, found a buffer of {buffer.kind}")
+    return buffer.data
+
+
+def order(value: Vector, n: int) -> int:
+    """How the kernels of ``vector.cu`` are told: log2(n) + 1 if bit-reversed, else 0."""
+    return n.bit_length() if value.bit_reversed else 0
+
+
+def blocks(machine: Machine, n: int) -> int:
+    """Enough for n threads, at most what fills the device eight times over."""
+    return min(-(-n // THREADS), 64 * machine.processors)
+
+
+def gathered(
+    machine: Machine, curve: Curve, value: Vector, n: int, wires: Wires
+) -> Memory:
+    """The elements at ``wires`` of a vector of n, in that order."""
+    count = len(wires)
+    out = machine.alloc(8 * curve.fr_words * count)
+    start, step, index = run_of(machine, wires)
+    machine.launch(
+        Unit("vector.cu", curve), "gather", blocks(machine, count), THREADS,
+        value.memory, index or 0, start, step % 2**64, out, count, order(value, n),
+    )  # fmt: skip
+    return out
+
+
+def run_of(machine: Machine, wires: Wires) -> tuple[int, int, Memory | None]:
+    """Start and step of a range, or an array's copy on the device."""
+    if isinstance(wires, range):
+        return wires.start, wires.step, None
+    memory = machine.alloc(wires.nbytes)
+    machine.upload(memory, np.ascontiguousarray(wires))
+    return 0, 0, memory
+
+
+def rows_of(
+    machine: Machine, unit: Unit, points: Memory, wires: Wires, n: int
+) -> Rows:
+    """The row of every one of n wires, none for infinities; waits for their number."""
+    rows, count = machine.alloc(4 * n), machine.alloc(8)
+    machine.fill(rows, ABSENT)
+    machine.fill(count, 0)
+    start, step, index = run_of(machine, wires)
+    machine.launch(
+        unit, "rows_of", blocks(machine, len(wires)), THREADS,
+        points, index or 0, start, step % 2**64, len(wires), rows, count,
+    )  # fmt: skip
+    found = np.empty(1, np.uint64)
+    machine.download(count, found)
+    return Rows(rows, int(found[0]), wires)
