@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from cuzk import _core
+from cuzk.backends.cuda.device import CudaMachine, open_card
+from cuzk.backends.cuda.machine import Machine
 from cuzk.curves import CURVES, Curve
+from cuzk.errors import DeviceUnavailable
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +21,17 @@ def fixtures() -> Path:
     if not folder.is_dir():
         pytest.skip(f"fixture files are not there: {folder} (set CUZK_FIXTURES)")
     return folder
+
+
+@pytest.fixture
+def gpu_machine() -> Machine:
+    """A stream of the first GPU; with CUZK_REQUIRE_GPU set (`make gpu`) a test without one fails."""
+    try:
+        return CudaMachine(open_card(0))
+    except DeviceUnavailable as error:
+        if os.environ.get("CUZK_REQUIRE_GPU"):
+            raise
+        pytest.skip(str(error))
 
 
 @pytest.fixture(params=["bn254", "bls12_381"])

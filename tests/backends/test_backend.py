@@ -13,15 +13,21 @@ import pytest
 from cuzk import _core
 from cuzk.backends import Backend, Workload
 from cuzk.backends.cpu import CpuBackend
+from cuzk.backends.cuda import CudaBackend
 from cuzk.curves import BLS12_381, BN254, CURVES, Curve
 from cuzk.r1cs import SparseMatrix
 from cuzk.vectors import Affine, Points, Scalars
+from emulator import EmulatedMachine
 from reference import ReferenceBackend
 
 SUBJECTS = [
     ("reference", "toy", ""),
     ("reference", "bn254", ""),
     ("reference", "bls12_381", ""),
+    ("cuda-emulated", "bn254", ""),
+    ("cuda-emulated", "bls12_381", ""),
+    pytest.param(("cuda", "bn254", ""), marks=pytest.mark.gpu),
+    pytest.param(("cuda", "bls12_381", ""), marks=pytest.mark.gpu),
 ] + [("cpu", curve, path) for curve in ("bn254", "bls12_381") for path in _core.paths()]
 
 
@@ -31,6 +37,12 @@ def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     curve = CURVES[curve_name]
     if name == "reference":
         yield ReferenceBackend(curve)
+        return
+    if name == "cuda-emulated":
+        yield CudaBackend(curve, EmulatedMachine())
+        return
+    if name == "cuda":
+        yield CudaBackend(curve, request.getfixturevalue("gpu_machine"))
         return
     before = _core.path()
     _core.use_path(path)

@@ -80,6 +80,7 @@ class EmulatedMachine:
     """
 
     name = "cuda:emulated"
+    title = "emulator"
     processors = 2
 
     def __init__(self, limit: int = 1 << 32) -> None:

@@ -1,1 +1,251 @@
-"""NVIDIA GPUs as devices that prove."""
+"""An NVIDIA GPU as a device: :class:`cuzk.backends.Backend` over kernels of ``native/gpu``, one curve.
+
+Vectors stand in bit-reversed order where the CPU's do. Calls return when their work is queued; the sums
+of a proof are queued one behind the other and only their points come back. The digits of a vector's
+scalars are made and sorted once and serve every sum over it, by maps from wires to a query's rows that
+stay with the query. What does not fit the memory plan stays in host memory and is copied chunk by chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from weakref import WeakSet
+
+import numpy as np
+
+from cuzk import _core
+from cuzk.backends import Buffer, Workload
+from cuzk.backends.cuda import sparse
+from cuzk.backends.cuda.buffers import (
+    THREADS,
+    Bases,
+    Vector,
+    bases_of,
+    blocks,
+    gathered,
+    matrix_of,
+    montgomery_vector,
+    order,
+    vector_of,
+)
+from cuzk.backends.cuda.digits import first_not_canonical
+from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.memory import MemoryPlan, share
+from cuzk.backends.cuda.msm import Sums
+from cuzk.backends.cuda.ntt import Transforms
+from cuzk.backends.cuda.sparse import DeviceMatrix
+from cuzk.curves import Curve
+from cuzk.errors import DeviceUnavailable, FormatError, KernelError, OutOfMemory
+from cuzk.r1cs import SparseMatrix
+from cuzk.vectors import Points, Scalars, Words
+
+
+class CudaBackend:
+    """One curve on one stream of a device.
+
+    ``threads`` host threads add up handfuls of points. Sums of more than ``longest_sum`` points are cut.
+    """
+
+    def __init__(
+        self, curve: Curve, machine: Machine, *, threads: int = 1, longest_sum: int | None = None
+    ) -> None:
+        if curve.is_toy:
+            raise DeviceUnavailable(f"{machine.name}: {curve.title} has no kernels")
+        self.curve = curve
+        self.name = machine.name
+        self.title = machine.title
+        self.threads = threads
+        self._machine = machine
+        self._sums = Sums(machine, curve, threads, longest_sum)
+        self._transforms = Transforms(machine, curve)
+        self._plan: MemoryPlan | None = None
+        self._constants: dict[int, Memory] = {}
+        self._kept: WeakSet[Bases | DeviceMatrix] = WeakSet()
+
+    def plan(self, work: Workload) -> int:
+        """Points that the plan leaves no room for stay in host memory, as they are put."""
+        free, longest = self._machine.free_bytes(), self._sums.longest
+        self._plan = share(self.curve, work, free, self._sums.bytes_of, longest)
+        self._sums.longest = self._plan.chunk
+        return self._plan.total
+
+    def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
+        """FormatError names the first scalar that is not below r."""
+        if isinstance(value, Scalars):
+            memory = self._canonical(value, "scalar")
+            return self._scalars(Vector(memory), len(value), montgomery=value.montgomery)
+        if isinstance(value, Points):
+            points = self._points(value)
+            self._kept.add(points)
+            return Buffer(self.curve, value.group, len(value), True, points)
+        if not value.values.montgomery:
+            raise KernelError("cuda: matrix: expected coefficients in Montgomery form")
+        self._canonical(value.values, "coefficient")
+        matrix = sparse.put_matrix(self._machine, self.curve, value)
+        self._kept.add(matrix)
+        return Buffer(self.curve, "matrix", value.rows, True, matrix)
+
+    def get(self, buffer: Buffer) -> Scalars | Points:
+        """A copy, put in natural order on the host."""
+        if buffer.kind == "scalar":
+            given = vector_of(buffer, "get")
+            words = np.empty((buffer.length, self.curve.fr_words), np.uint64)
+            self._machine.download(given.memory, words)
+            if given.bit_reversed:
+                _core.bit_reverse(words, self.threads)
+            return Scalars(self.curve, words, buffer.montgomery)
+        points = bases_of(buffer)
+        if points.host:
+            return points.host
+        words = np.empty((buffer.length, self.curve.point_words(buffer.kind)), np.uint64)
+        if points.memory:
+            self._machine.download(points.memory, words)
+        return Points(self.curve, buffer.kind, words)
+
+    def product(self, matrix: Buffer, witness: Buffer, size: int) -> Buffer:
+        """Bit-reversed where ``size`` is a power of two."""
+        if witness.montgomery:
+            raise KernelError("cuda: product: expected a witness in plain form")
+        sparse_matrix, w = matrix_of(matrix), vector_of(witness, "product")
+        if w.bit_reversed:
+            w = self._natural(w, witness.length)
+        out = sparse.product(
+            self._machine, self.curve, sparse_matrix, w.memory, witness.length, size
+        )
+        return self._scalars(Vector(out, size.bit_count() == 1), size)
+
+    def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
+        """``values`` cannot be used afterwards."""
+        given = montgomery_vector(values, "ntt")
+        n = values.length
+        if n.bit_count() != 1:
+            raise KernelError(f"cuda: ntt: expected 2^k elements, found {n}")
+        if given.bit_reversed != inverse:
+            given = self._reversed(given, n)
+        values.data = None
+        log_n = n.bit_length() - 1
+        self._transforms.transform(given.memory, log_n, root, inverse=inverse, shift=shift)
+        return self._scalars(Vector(given.memory, bit_reversed=not inverse), n)
+
+    def pointwise(
+        self,
+        a: Buffer,
+        b: Buffer | None = None,
+        minus: Buffer | None = None,
+        scale: int = 1,
+        *,
+        into: Buffer | None = None,
+    ) -> Buffer:
+        """Operands of unlike order are brought to natural order first."""
+        n, given = a.length, {}
+        for name, operand in (("a", a), ("b", b), ("minus", minus)):
+            if operand:
+                given[name] = montgomery_vector(operand, "pointwise")
+                if operand.length != n:
+                    raise KernelError(
+                        f"cuda: pointwise: expected {n} elements in {name}, found {operand.length}"
+                    )
+        if len({x.bit_reversed for x in given.values()}) > 1:
+            given = {name: self._natural(x, n) for name, x in given.items()}
+        fits = into is not None and into.length == n
+        out = vector_of(into, "pointwise").memory if into and fits else self._vector_memory(n)
+        words: list[Memory | int] = [given[k].memory if k in given else 0 for k in ("a", "b", "minus")]
+        self._launch("pointwise", n, *words, self._constant(scale) if scale != 1 else 0, out, n)
+        result = Vector(out, given["a"].bit_reversed)
+        if into is None:
+            return self._scalars(result, n)
+        into.data, into.length, into.montgomery = result, n, True
+        return into
+
+    def msm(self, bases: Buffer, scalars: Buffer, wires: object = None) -> Points:
+        """Started and waited for."""
+        return self.start_msm(bases, scalars, wires)()
+
+    def start_msm(
+        self, bases: Buffer, scalars: Buffer, wires: object = None
+    ) -> Callable[[], Points]:
+        """Queued when this returns."""
+        collect = self._sums.start(bases, scalars, wires)
+        return lambda: Points(self.curve, bases.kind, collect())
+
+    def combine(self, points: Points, scalars: Scalars) -> Points:
+        """On the host, by the native core."""
+        words = self._sums.combine(points.group, points.words, scalars.words)
+        return Points(self.curve, points.group, words)
+
+    def first_nonzero(self, values: Buffer) -> int | None:
+        """One number comes back."""
+        given, n = vector_of(values, "first_nonzero"), values.length
+        found = self._machine.alloc(8)
+        self._machine.fill(found, 0xFF)
+        self._launch("first_nonzero", n, given.memory, found, n, order(given, n))
+        return self._index(found)
+
+    def free_bytes(self) -> int:
+        """What an allocation can still have."""
+        return self._machine.free_bytes()
+
+    def resident_bytes(self) -> int:
+        """Of matrices, points and their maps that are still in use."""
+        return sum(kept.nbytes for kept in self._kept)
+
+    def _scalars(self, value: Vector, length: int, *, montgomery: bool = True) -> Buffer:
+        return Buffer(self.curve, "scalar", length, montgomery, value)
+
+    def _vector_memory(self, n: int) -> Memory:
+        return self._machine.alloc(8 * self.curve.fr_words * n)
+
+    def _launch(self, kernel: str, n: int, *args: Memory | int) -> None:
+        unit = Unit("vector.cu", self.curve)
+        self._machine.launch(unit, kernel, blocks(self._machine, n), THREADS, *args)
+
+    def _constant(self, value: int) -> Memory:
+        """An element in Montgomery form, kept: a proof scales by the same number every time."""
+        if value not in self._constants:
+            words = Scalars.from_ints(self.curve, [value], montgomery=True).words
+            self._constants[value] = self._upload(words)
+        return self._constants[value]
+
+    def _upload(self, words: Words) -> Memory:
+        memory = self._machine.alloc(words.nbytes)
+        if words.nbytes:
+            self._machine.upload(memory, np.ascontiguousarray(words))
+        return memory
+
+    def _canonical(self, value: Scalars, what: str) -> Memory:
+        memory = self._upload(value.words)
+        bad = self._index(first_not_canonical(self._machine, self.curve, memory, len(value)))
+        if bad is not None:
+            raise FormatError(
+                f"{what} {bad}: expected a value below the scalar field's prime of "
+                f"{self.curve.title}, found {int.from_bytes(value.words[bad].tobytes(), 'little'):#x}"
+            )
+        return memory
+
+    def _index(self, memory: Memory) -> int | None:
+        found = np.empty(1, np.uint64)
+        self._machine.download(memory, found)
+        return None if int(found[0]) == 2**64 - 1 else int(found[0])
+
+    def _points(self, value: Points) -> Bases:
+        """On the device as far as the plan allows, or as memory lasts where there is none."""
+        nbytes = value.words.nbytes
+        if self._plan and self._plan.points < nbytes + self._resident_points():
+            return Bases(None, value)
+        try:
+            return Bases(self._upload(value.words), None)
+        except OutOfMemory:
+            self._machine.finish()
+            return Bases(None, value)
+
+    def _resident_points(self) -> int:
+        return sum(k.memory.nbytes for k in self._kept if isinstance(k, Bases) and k.memory)
+
+    def _natural(self, value: Vector, n: int) -> Vector:
+        return self._reversed(value, n) if value.bit_reversed else value
+
+    def _reversed(self, value: Vector, n: int) -> Vector:
+        """A copy in the other order."""
+        out = self._vector_memory(n)
+        self._launch("gather", n, value.memory, 0, 0, 1, out, n, n.bit_length())
+        return Vector(out, not value.bit_reversed)

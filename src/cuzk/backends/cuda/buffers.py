@@ -32,10 +32,14 @@ class Vector:
 
 @dataclass(frozen=True)
 class Rows:
-    """Which row of a query a wire has: u32[wires], ``count`` of them not 0xffffffff."""
+    """Which row of a query a wire has: u32[wires], ``count`` of them not 2^32 - 1; None: each its own.
 
-    memory: Memory
+    ``distinct`` is false where a wire is repeated: then there is no such map.
+    """
+
+    memory: Memory | None
     count: int
+    distinct: bool
     wires: Wires  # keeps an array alive by whose identity this is found again
 
 
@@ -51,10 +55,10 @@ class Bases:
     def nbytes(self) -> int:
         """Device memory that stays taken."""
         points = self.memory.nbytes if self.memory else 0
-        return points + sum(rows.memory.nbytes for rows in self.rows.values())
+        return points + sum(rows.memory.nbytes for rows in self.rows.values() if rows.memory)
 
 
-def vector(buffer: Buffer, verb: str) -> Vector:
+def vector_of(buffer: Buffer, verb: str) -> Vector:
     """The scalars of a buffer of this backend that was not consumed."""
     if not isinstance(buffer.data, Vector):
         found = "one already consumed" if buffer.data is None else f"one of {buffer.kind}"
@@ -66,17 +70,17 @@ def montgomery_vector(buffer: Buffer, verb: str) -> Vector:
     """The same, in the form that arithmetic needs."""
     if not buffer.montgomery:
         raise KernelError(f"cuda: {verb}: expected scalars in Montgomery form, found plain ones")
-    return vector(buffer, verb)
+    return vector_of(buffer, verb)
 
 
-def bases(buffer: Buffer) -> Bases:
+def bases_of(buffer: Buffer) -> Bases:
     """The points of a buffer."""
     if not isinstance(buffer.data, Bases):
         raise KernelError(f"cuda: expected a buffer of points, found one of {buffer.kind}")
     return buffer.data
 
 
-def matrix(buffer: Buffer) -> DeviceMatrix:
+def matrix_of(buffer: Buffer) -> DeviceMatrix:
     """The matrix of a buffer."""
     if not isinstance(buffer.data, DeviceMatrix):
         raise KernelError(f"cuda: product: expected a matrix, found a buffer of {buffer.kind}")
@@ -117,17 +121,24 @@ def run_of(machine: Machine, wires: Wires) -> tuple[int, int, Memory | None]:
 
 
 def rows_of(
-    machine: Machine, unit: Unit, points: Memory, wires: Wires, n: int
+    machine: Machine, curve: Curve, group: str, points: Memory, wires: Wires, n: int
 ) -> Rows:
-    """The row of every one of n wires, none for infinities; waits for their number."""
+    """The row of every one of n wires, none for infinities; waits for their number.
+
+    An array of wires counts as distinct where it rises, as those of all keys do.
+    """
+    if not isinstance(wires, range) and not (wires[1:] > wires[:-1]).all():
+        return Rows(None, 0, False, wires)
     rows, count = machine.alloc(4 * n), machine.alloc(8)
     machine.fill(rows, ABSENT)
     machine.fill(count, 0)
     start, step, index = run_of(machine, wires)
     machine.launch(
-        unit, "rows_of", blocks(machine, len(wires)), THREADS,
+        Unit("queries.cu", curve, group), "rows_of", blocks(machine, len(wires)), THREADS,
         points, index or 0, start, step % 2**64, len(wires), rows, count,
     )  # fmt: skip
     found = np.empty(1, np.uint64)
     machine.download(count, found)
-    return Rows(rows, int(found[0]), wires)
+    finite = int(found[0])
+    each_its_own = finite == n and wires == range(n)
+    return Rows(None if each_its_own else rows, finite, True, wires)

@@ -55,6 +55,7 @@ class Machine(Protocol):
     """One device, one stream."""
 
     name: str  # "cuda:0"
+    title: str  # "NVIDIA H200"
     processors: int  # streaming multiprocessors
 
     def alloc(self, nbytes: int) -> Memory:

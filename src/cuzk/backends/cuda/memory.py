@@ -1,0 +1,75 @@
+"""How a proof shares out device memory, decided before any work starts.
+
+    always    matrices, witness, maps from wires to rows of queries
+    quotient  three vectors over the domain, the tables of transforms
+    commit    one vector over the domain and what one sum of ``chunk`` points needs: entries, buckets
+    points    of the key: all of them, or as many as are left room for; the others stay in host memory
+
+The two phases do not overlap, so the larger of them counts. Where all points do not fit beside sums of
+full length, sums are cut into chunks, halved until they do; below SHORTEST points no shorter: then points
+stay in host memory and are copied chunk by chunk. A chunk's partial sums are added on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cuzk.backends import Workload
+from cuzk.backends.cuda.sparse import matrix_bytes
+from cuzk.curves import Curve
+from cuzk.errors import OutOfMemory
+
+SHORTEST = 1 << 20  # points of a chunk: 100 MiB of points, and the card is still full
+SPARED = 32  # one part in so many of the free memory is left for the driver's own and for rounding
+VECTORS = 3  # over the domain, at once: A, B, C
+MAP_BYTES = 4  # a scalar, for each query: the row that goes with it
+TABLES = 1  # over the domain, of transforms; they stay
+
+SumBytes = Callable[[str, int], int]
+"""Device memory that a sum in a group takes beside its points: f("g1", points)."""
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """Bytes that may stay taken by points, the longest sum made at once, and all bytes at the height."""
+
+    points: int
+    chunk: int
+    total: int
+
+
+def share(
+    curve: Curve, work: Workload, free: int, sum_bytes: SumBytes, longest: int | None = None
+) -> MemoryPlan:
+    """The plan for ``free`` bytes; sums longer than ``longest`` are cut in any case.
+
+    OutOfMemory where even the vectors and the shortest chunks do not fit.
+    """
+    usable = free - free // SPARED
+    element, domain = 8 * curve.fr_words, 1 << work.log_domain
+    fixed = sum(matrix_bytes(*shape, curve.fr_words) for shape in work.matrices)
+    fixed += element * (work.wires + TABLES * domain)
+    fixed += MAP_BYTES * max(work.wires, domain) * len(work.queries)
+    vectors = element * VECTORS * domain
+    points = sum(8 * curve.point_words(group) * n for group, n in work.queries)
+    groups = sorted({group for group, n in work.queries if n})
+    whole = max([work.wires, domain, 1])
+
+    def height(chunk: int) -> int:
+        row = max([8 * curve.point_words(group) for group in groups], default=0)
+        copied = chunk * (row + element) if chunk < whole else 0
+        sums = max([sum_bytes(group, chunk) for group in groups], default=0)
+        return fixed + max(vectors, element * domain + copied + sums)
+
+    chunk = min(whole, longest or whole)
+    while height(chunk) + points > usable and chunk > min(SHORTEST, whole):
+        chunk = max(chunk // 2, min(SHORTEST, whole))
+    needed = height(chunk)
+    if needed > usable:
+        raise OutOfMemory(
+            f"cuda: a proof of 2^{work.log_domain} rows and {work.wires} wires needs {needed} bytes of "
+            f"device memory without the key's points, {usable} can be had"
+        )
+    stay = min(points, usable - needed)
+    return MemoryPlan(stay, chunk, needed + stay)

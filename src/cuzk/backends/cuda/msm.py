@@ -1,0 +1,179 @@
+"""Multi-scalar multiplications: from buffers and wires to queued sums.
+
+Where a sum fits whole, the vector's sorted digits are shared by all sums over it, and each query selects
+and renumbers the entries of its own rows; infinities have none. Any other sum goes chunk by chunk over
+gathered scalars: repeated wires, more points than the plan lets one sum have, points in host memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cuzk import _core
+from cuzk.backends import Buffer
+from cuzk.backends.cuda.buffers import (
+    Bases,
+    Rows,
+    Wires,
+    bases_of,
+    gathered,
+    rows_of,
+    vector_of,
+)
+from cuzk.backends.cuda.digits import Digits, select, sort_digits
+from cuzk.backends.cuda.machine import Machine, Memory
+from cuzk.backends.cuda.sums import start_sum, sum_bytes
+from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
+from cuzk.curves import Curve
+from cuzk.errors import KernelError, OutOfMemory
+from cuzk.vectors import Words
+
+FEWEST = 1 << 10  # points of a chunk below which memory that is not there is not asked for again
+
+ENTRY_BYTES = 8  # key and row
+SORT_BYTES = 14  # while entries are sorted
+SMALL_BYTES = 1 << 20  # histograms of tiles, counts, rounding
+
+Collect = Callable[[], Words]
+
+
+class Sums:
+    """The sums of one curve on one machine, none longer than ``longest`` points (None: any)."""
+
+    def __init__(self, machine: Machine, curve: Curve, threads: int, longest: int | None) -> None:
+        self.machine = machine
+        self.curve = curve
+        self.threads = threads
+        self.longest = longest
+
+    def start(self, bases: Buffer, scalars: Buffer, wires: object) -> Collect:
+        """Queue a sum; in shorter chunks from now on where the device has less memory than was planned."""
+        chosen = self._wires(wires, bases.length, scalars.length)
+        while True:
+            try:
+                return self._started(bases, scalars, chosen)
+            except OutOfMemory:
+                vector_of(scalars, "msm").digits.clear()
+                self.machine.finish()  # what was dropped is free only now
+                chunk = min(self.longest or bases.length, bases.length, scalars.length) // 2
+                if chunk < FEWEST:
+                    raise
+                self.longest = chunk
+
+    def bytes_of(self, group: str, n: int) -> int:
+        """Device memory that the sums of a proof take at their height, beside points and vectors.
+
+        The witness's entries stay while h's are sorted, or beside those selected of them and buckets.
+        """
+        plan = self.plan(n)
+        entries = n * plan.windows
+        buckets = sum_bytes(self.machine, self.curve, group, plan, entries)
+        sort = SORT_BYTES * entries + 8 * plan.total_buckets
+        return ENTRY_BYTES * entries + max(sort, ENTRY_BYTES * entries + buckets) + SMALL_BYTES
+
+    def plan(self, n: int) -> WindowPlan:
+        """One for all sums over a vector of n scalars: G2's best width is hardly ever another."""
+        return choose_plan(n, self.curve, group_cost(self.curve, "g1"))
+
+    def combine(self, group: str, points: Words, scalars: Words) -> Words:
+        """A handful of points, on the host."""
+        out = np.zeros((1, self.curve.point_words(group)), np.uint64)
+        _core.msm(self.curve.name, group, points, scalars, None, out, self.threads)
+        return out
+
+    def _started(self, bases: Buffer, scalars: Buffer, wires: Wires) -> Collect:
+        points, n, group = bases_of(bases), scalars.length, bases.kind
+        if not len(wires):
+            return self._nothing(group)
+        if points.memory and max(n, len(wires)) <= (self.longest or n):
+            rows = self._rows(points, points.memory, group, wires, n)
+            if rows and not rows.count:
+                return self._nothing(group)
+            if rows:
+                digits = self._digits(scalars, rows)
+                return start_sum(self.machine, self.curve, group, points.memory, digits)
+        step = self.longest or len(wires)
+        parts = [
+            self._chunk(points, group, scalars, wires[begin : begin + step], begin)
+            for begin in range(0, len(wires), step)
+        ]
+        return parts[0] if len(parts) == 1 else lambda: self._added(group, [p() for p in parts])
+
+    def _digits(self, scalars: Buffer, rows: Rows) -> Digits:
+        """The entries of some rows. A plain vector is a witness, with several sums over it; others have one."""
+        value, n = vector_of(scalars, "msm"), scalars.length
+        plan, shared = self.plan(n), not scalars.montgomery
+
+        def sort(row_of: Memory | None) -> Digits:
+            return sort_digits(
+                self.machine, self.curve, value.memory, n, plan,
+                montgomery=scalars.montgomery, bit_reversed=value.bit_reversed, row_of=row_of,
+            )  # fmt: skip
+
+        if not shared:
+            return sort(rows.memory)
+        if plan not in value.digits:
+            value.digits[plan] = sort(None)
+        if rows.memory is None:
+            return value.digits[plan]
+        return select(self.machine, self.curve, value.digits[plan], rows.memory, n)
+
+    def _chunk(
+        self, points: Bases, group: str, scalars: Buffer, wires: Wires, begin: int
+    ) -> Collect:
+        """The sum of the points from ``begin`` on that go with ``wires``."""
+        machine, curve, count = self.machine, self.curve, len(wires)
+        chosen = gathered(machine, curve, vector_of(scalars, "msm"), scalars.length, wires)
+        plan = self.plan(count)
+        digits = sort_digits(
+            machine, curve, chosen, count, plan, montgomery=scalars.montgomery, bit_reversed=False
+        )
+        row = 8 * curve.point_words(group)
+        if points.memory:
+            part = points.memory.part(row * begin, row * count)
+        elif points.host:
+            part = machine.alloc(row * count)
+            words = points.host.words[begin : begin + count]
+            machine.upload(part, np.ascontiguousarray(words))
+        return start_sum(machine, curve, group, part, digits)
+
+    def _rows(
+        self, points: Bases, memory: Memory, group: str, wires: Wires, n: int
+    ) -> Rows | None:
+        """Made once for a query and its wires; None where a wire is repeated."""
+        key = (wires.start, wires.step, len(wires), n) if isinstance(wires, range) else (id(wires), n)
+        if key not in points.rows:
+            points.rows[key] = rows_of(self.machine, self.curve, group, memory, wires, n)
+        rows = points.rows[key]
+        return rows if rows.distinct else None
+
+    def _wires(self, wires: object, points: int, scalars: int) -> Wires:
+        """Checked: one for each point, all of them among the scalars."""
+        chosen: Wires
+        if wires is None:
+            chosen = range(scalars)
+        elif isinstance(wires, range):
+            chosen = wires
+        elif isinstance(wires, np.ndarray) and wires.dtype == np.uint32:
+            chosen = wires
+        else:
+            raise KernelError("cuda: msm: expected wires as None, a range or a uint32 array")
+        if len(chosen) != points:
+            raise KernelError(f"cuda: msm: expected {points} wires, found {len(chosen)}")
+        if points:
+            lowest, highest = (min(chosen), max(chosen)) if isinstance(chosen, range) else (int(chosen.min()), int(chosen.max()))
+            if not 0 <= lowest <= highest < scalars:
+                raise KernelError(
+                    f"cuda: msm: expected wires within {scalars} scalars, found {lowest} to {highest}"
+                )
+        return chosen
+
+    def _nothing(self, group: str) -> Collect:
+        return lambda: np.zeros((1, self.curve.point_words(group)), np.uint64)
+
+    def _added(self, group: str, parts: list[Words]) -> Words:
+        ones = np.zeros((len(parts), self.curve.fr_words), np.uint64)
+        ones[:, 0] = 1
+        return self.combine(group, np.concatenate(parts), ones)
