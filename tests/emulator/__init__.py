@@ -29,12 +29,25 @@ HERE = Path(__file__).parent
 NATIVE = Path(cuzk.__file__).parent / "native"
 CACHE = Path(tempfile.gettempdir()) / f"cuzk-emulator-{os.getuid()}"
 KERNEL = re.compile(r"^KERNEL\([^)]*\)\s*(\w+)\(", re.MULTILINE)
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 COMPILER = [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", "-fPIC", "-shared", "-w", "-fno-strict-aliasing"]  # fmt: skip
 
 
 def kernels(unit: Unit) -> list[str]:
     """Names of a source file's kernels."""
     return KERNEL.findall((NATIVE / "gpu" / unit.file).read_text())
+
+
+def included(source: Path) -> set[Path]:
+    """The file and all of the project's that it includes."""
+    found, open_ends = {source}, [source]
+    while open_ends:
+        for name in INCLUDE.findall(open_ends.pop().read_text()):
+            for path in (NATIVE / name, NATIVE / "gpu" / name):
+                if path.exists() and path not in found:
+                    found.add(path)
+                    open_ends.append(path)
+    return found
 
 
 @cache
@@ -53,7 +66,7 @@ def library(unit: Unit) -> ctypes.CDLL:
     )
     text = f'#include "grid.hpp"\n#include "gpu/{unit.file}"\n{trampolines}\n'
     flags = [f"-D{name}={value}" for name, value in sorted(symbols.items())]
-    sources = sorted([*NATIVE.rglob("*.hpp"), *NATIVE.rglob("*.cu"), HERE / "grid.hpp"])
+    sources = sorted(included(NATIVE / "gpu" / unit.file) | {HERE / "grid.hpp"})
     state = "".join(
         [text, constants.header(), *flags, *COMPILER, *(p.read_text() for p in sources)]
     )
