@@ -158,6 +158,9 @@ class ReferenceBackend:
             return self.scalars([v * pow(n * pow(shift, i, r), -1, r) % r for i, v in enumerate(y)])
         return self.scalars(transform([v * pow(shift, i, r) for i, v in enumerate(x)], root, r))
 
+    def extend(self, values: Sequence[Buffer], root: int, shift: int) -> list[Buffer]:
+        return [self.ntt(self.ntt(x, root, inverse=True), root, shift=shift) for x in values]
+
     def pointwise(
         self,
         a: Buffer,

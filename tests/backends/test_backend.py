@@ -154,6 +154,23 @@ def test_inverse_ntt_of_given_values(backend: Backend) -> None:
     assert [sum(v * pow(root, i * j, r) for i, v in enumerate(x)) % r for j in range(n)] == y
 
 
+@pytest.mark.parametrize("log_n", [0, 1, 3, 6])
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_extend(backend: Backend, log_n: int, count: int) -> None:
+    """Polynomials of degree below n, by their values: on the roots of unity, then on a coset."""
+    r, n, g = backend.curve.r, 1 << log_n, backend.curve.coset_shift(log_n)
+    root = backend.curve.root_of_unity(log_n)
+    coefficients = [sample(backend.curve, n, seed) for seed in range(count)]
+
+    def values(x: list[int], shift: int) -> list[int]:
+        at = [shift * pow(root, j, r) % r for j in range(n)]
+        return [sum(c * pow(p, i, r) for i, c in enumerate(x)) % r for p in at]
+
+    given = [backend.put(montgomery(backend, values(x, 1))) for x in coefficients]
+    extended = backend.extend(given, root, g)
+    assert [ints(backend, y) for y in extended] == [values(x, g) for x in coefficients]
+
+
 def test_pointwise(backend: Backend) -> None:
     r = backend.curve.r
     a, b, c = (sample(backend.curve, 8, seed) for seed in (1, 2, 3))

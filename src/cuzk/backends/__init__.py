@@ -8,7 +8,7 @@ see natural order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -70,6 +70,13 @@ class Backend(Protocol):
         Forward: y_j = sum_i x_i (shift * root^j)^i. Inverse: the x that gives y, so that
         ``ntt(ntt(x, root, shift=g), root, inverse=True, shift=g)`` is x. ``root`` is a primitive n-th
         root of unity, plain integers both.
+        """
+        ...
+
+    def extend(self, values: Sequence[Buffer], root: int, shift: int) -> list[Buffer]:
+        """From values at root^j to values at shift * root^j, each; ``values`` are consumed.
+
+        The same as an inverse and a forward :meth:`ntt`, in fewer passes where a device can.
         """
         ...
 

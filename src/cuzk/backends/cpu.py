@@ -9,7 +9,7 @@ has them, a mapped file for instance.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -143,6 +143,10 @@ class CpuBackend:
             _core.ntt(self.curve.name, words, w, g, inverse, self.threads, table)
         values.data = None
         return self._scalars(Vector(words, bit_reversed=not inverse))
+
+    def extend(self, values: Sequence[Buffer], root: int, shift: int) -> list[Buffer]:
+        """Two transforms each."""
+        return [self.ntt(self.ntt(x, root, inverse=True), root, shift=shift) for x in values]
 
     def pointwise(
         self,

@@ -23,14 +23,13 @@ def quotient(key: ResidentKey, a: Buffer, b: Buffer, c: Buffer | None, backend: 
     curve, log_n, generator = key.key.curve, key.key.log_domain, key.key.generator
     root = curve.root_of_unity(log_n, generator)
     g = curve.coset_shift(log_n, generator)
-    a = backend.ntt(backend.ntt(a, root, inverse=True), root, shift=g)
-    b = backend.ntt(backend.ntt(b, root, inverse=True), root, shift=g)
+    if c is not None and key.key.recipe == SNARKJS:
+        a, b, c = backend.extend([a, b, c], root, g)
+        return backend.pointwise(a, b, minus=c, into=a)
+    a, b = backend.extend([a, b], root, g)
     if c is None:
         return backend.pointwise(a, b, into=a)
     c = backend.ntt(c, root, inverse=True)
-    if key.key.recipe == SNARKJS:
-        c = backend.ntt(c, root, shift=g)
-        return backend.pointwise(a, b, minus=c, into=a)
     ab = backend.ntt(backend.pointwise(a, b, into=a), root, inverse=True, shift=g)
     z = (pow(g, 1 << log_n, curve.r) - 1) % curve.r
     return backend.pointwise(ab, minus=c, scale=pow(z, -1, curve.r), into=ab)

@@ -8,7 +8,8 @@ stay with the query. What does not fit the memory plan stays in host memory and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
 from weakref import WeakSet
 
 import numpy as np
@@ -116,16 +117,18 @@ class CudaBackend:
 
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
         """``values`` cannot be used afterwards."""
-        given = montgomery_vector(values, "ntt")
-        n = values.length
-        if n.bit_count() != 1:
-            raise KernelError(f"cuda: ntt: expected 2^k elements, found {n}")
-        if given.bit_reversed != inverse:
-            given = self._reversed(given, n)
-        values.data = None
-        log_n = n.bit_length() - 1
-        self._transforms.transform(given.memory, log_n, root, inverse=inverse, shift=shift)
-        return self._scalars(Vector(given.memory, bit_reversed=not inverse), n)
+        memory, log_n = self._consumed(values, "ntt", bit_reversed=inverse)
+        self._transforms.transform(memory, log_n, root, inverse=inverse, shift=shift)
+        return self._scalars(Vector(memory, bit_reversed=not inverse), 1 << log_n)
+
+    def extend(self, values: Sequence[Buffer], root: int, shift: int) -> list[Buffer]:
+        """Two in the same launches; all of one length."""
+        given = [self._consumed(x, "extend", bit_reversed=True) for x in values]
+        log_n = max((log for _, log in given), default=0)
+        for (first, _), second in zip_longest(given[::2], given[1::2]):
+            other = second[0] if second else None
+            self._transforms.extend(first, log_n, root, shift, second=other)
+        return [self._scalars(Vector(memory, bit_reversed=True), 1 << log_n) for memory, _ in given]
 
     def pointwise(
         self,
@@ -240,6 +243,16 @@ class CudaBackend:
 
     def _resident_points(self) -> int:
         return sum(k.memory.nbytes for k in self._kept if isinstance(k, Bases) and k.memory)
+
+    def _consumed(self, values: Buffer, verb: str, *, bit_reversed: bool) -> tuple[Memory, int]:
+        """The memory, in that order, and log2 of the length of a vector that nobody uses from now on."""
+        given, n = montgomery_vector(values, verb), values.length
+        if n.bit_count() != 1:
+            raise KernelError(f"cuda: {verb}: expected 2^k elements, found {n}")
+        if given.bit_reversed != bit_reversed:
+            given = self._reversed(given, n)
+        values.data = None
+        return given.memory, n.bit_length() - 1
 
     def _natural(self, value: Vector, n: int) -> Vector:
         return self._reversed(value, n) if value.bit_reversed else value
