@@ -24,7 +24,9 @@ def workload(log_n: int) -> Workload:
 
 
 def points_bytes(curve: Curve, work: Workload) -> int:
-    return sum(n * (1 if group == "g1" else 2) * 2 * 8 * curve.fp_words for group, n in work.queries)
+    return sum(
+        n * (1 if group == "g1" else 2) * 2 * 8 * curve.fp_words for group, n in work.queries
+    )
 
 
 def plan(curve: Curve, log_n: int, free: int, longest: int | None = None) -> MemoryPlan:
@@ -69,4 +71,6 @@ def test_no_room_for_vectors() -> None:
     with pytest.raises(OutOfMemory, match=f"{(1 << 20) - (1 << 20) // SPARED} can be had"):
         plan(BN254, 16, 1 << 20)
     small = Workload(0, 1, (), ())
-    assert share(BN254, small, 1 << 20, sums) == MemoryPlan(0, 1, share(BN254, small, 1 << 30, sums).total)
+    assert share(BN254, small, 1 << 20, sums) == MemoryPlan(
+        0, 1, share(BN254, small, 1 << 30, sums).total
+    )

@@ -23,7 +23,6 @@ from cuzk.backends.cuda.buffers import (
     Vector,
     bases_of,
     blocks,
-    gathered,
     matrix_of,
     montgomery_vector,
     order,
@@ -152,7 +151,9 @@ class CudaBackend:
             given = {name: self._natural(x, n) for name, x in given.items()}
         fits = into is not None and into.length == n
         out = vector_of(into, "pointwise").memory if into and fits else self._vector_memory(n)
-        words: list[Memory | int] = [given[k].memory if k in given else 0 for k in ("a", "b", "minus")]
+        words: list[Memory | int] = [
+            given[k].memory if k in given else 0 for k in ("a", "b", "minus")
+        ]
         self._launch("pointwise", n, *words, self._constant(scale) if scale != 1 else 0, out, n)
         result = Vector(out, given["a"].bit_reversed)
         if into is None:

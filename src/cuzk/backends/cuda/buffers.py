@@ -97,9 +97,7 @@ def blocks(machine: Machine, n: int) -> int:
     return min(-(-n // THREADS), 64 * machine.processors)
 
 
-def gathered(
-    machine: Machine, curve: Curve, value: Vector, n: int, wires: Wires
-) -> Memory:
+def gathered(machine: Machine, curve: Curve, value: Vector, n: int, wires: Wires) -> Memory:
     """The elements at ``wires`` of a vector of n, in that order."""
     count = len(wires)
     out = machine.alloc(8 * curve.fr_words * count)

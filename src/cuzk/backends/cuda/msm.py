@@ -139,11 +139,11 @@ class Sums:
             machine.upload(part, np.ascontiguousarray(words))
         return start_sum(machine, curve, group, part, digits)
 
-    def _rows(
-        self, points: Bases, memory: Memory, group: str, wires: Wires, n: int
-    ) -> Rows | None:
+    def _rows(self, points: Bases, memory: Memory, group: str, wires: Wires, n: int) -> Rows | None:
         """Made once for a query and its wires; None where a wire is repeated."""
-        key = (wires.start, wires.step, len(wires), n) if isinstance(wires, range) else (id(wires), n)
+        key = (
+            (wires.start, wires.step, len(wires), n) if isinstance(wires, range) else (id(wires), n)
+        )
         if key not in points.rows:
             points.rows[key] = rows_of(self.machine, self.curve, group, memory, wires, n)
         rows = points.rows[key]
@@ -151,23 +151,19 @@ class Sums:
 
     def _wires(self, wires: object, points: int, scalars: int) -> Wires:
         """Checked: one for each point, all of them among the scalars."""
-        chosen: Wires
-        if wires is None:
-            chosen = range(scalars)
-        elif isinstance(wires, range):
-            chosen = wires
-        elif isinstance(wires, np.ndarray) and wires.dtype == np.uint32:
-            chosen = wires
+        chosen = range(scalars) if wires is None else wires
+        if isinstance(chosen, range):
+            ends = (min(chosen, default=0), max(chosen, default=0))
+        elif isinstance(chosen, np.ndarray) and chosen.dtype == np.uint32:
+            ends = (int(chosen.min(initial=0)), int(chosen.max(initial=0)))
         else:
             raise KernelError("cuda: msm: expected wires as None, a range or a uint32 array")
         if len(chosen) != points:
             raise KernelError(f"cuda: msm: expected {points} wires, found {len(chosen)}")
-        if points:
-            lowest, highest = (min(chosen), max(chosen)) if isinstance(chosen, range) else (int(chosen.min()), int(chosen.max()))
-            if not 0 <= lowest <= highest < scalars:
-                raise KernelError(
-                    f"cuda: msm: expected wires within {scalars} scalars, found {lowest} to {highest}"
-                )
+        if points and not 0 <= ends[0] <= ends[1] < scalars:
+            raise KernelError(
+                f"cuda: msm: expected wires within {scalars} scalars, found {ends[0]} to {ends[1]}"
+            )
         return chosen
 
     def _nothing(self, group: str) -> Collect:
