@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from bench.bucket_sums import inputs, measure
 from cuzk import _core
-from cuzk.backends.cuda.digits import Digits, WindowPlan
+from cuzk.backends.cuda.digits import Digits
 from cuzk.backends.cuda.machine import Memory
 from cuzk.backends.cuda.tree import Kernels, Shape, Tuning, choose_shape, shorten
+from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import CURVES, Curve
+from cuzk.errors import KernelError
 from cuzk.vectors import Affine, Points, Scalars
 from emulator import EmulatedMachine
 from reference import Group, Point, affine_points
@@ -214,3 +217,18 @@ def test_short_lists_stay(curve: Curve) -> None:
     assert same is digits
     assert points is none
     assert not machine.launches
+
+
+@pytest.mark.parametrize("kind", ["random", "witness"])
+def test_whole_sums_with_rounds(curve: Curve, group: str, kind: str) -> None:
+    """Digits, rounds, slices and reduction: the sum that the points' logarithms give, which the bench checks."""
+    machine = EmulatedMachine()
+    given = inputs(machine, curve, group, 150, kind, WindowPlan.of(curve, 5), 1)
+    ways = {"rounds": Tuning(1 << 12, 64, 50, 4)}
+    rows = list(measure(machine, curve, group, given, ways, 1, True))
+    assert [row.name for row in rows] == ["slices", "rounds"]
+    assert "tree_add" in rows[1].stages
+    assert "tree_add" not in rows[0].stages
+    wrong = given._replace(expected=bytes(len(given.expected)))
+    with pytest.raises(KernelError, match="slices: the sum is not that"):
+        list(measure(machine, curve, group, wrong, ways, 1, False))

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cuzk.backends.cuda.digits import Digits, WindowPlan
+from cuzk.backends.cuda.digits import Digits
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
 
 THREADS = 128  # tree_threads of tree.hpp

@@ -1,0 +1,167 @@
+"""Bucket sums on a GPU: slices alone, and after rounds of batched affine additions, over the same sorted entries.
+
+    python -m bench.bucket_sums --curve bls12_381 --group g1 --sizes 20,22,24 --depths 64,128 --stages
+
+Milliseconds between events in the stream, medians, points and entries resident. Before anything is timed both
+ways give the sum that the points' logarithms say. ``additions`` is a second's number of them if every entry
+were one, in thousand millions; --stages tells the kernels' times apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from functools import partial
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.timing import sizes
+from cuzk.backends.cuda.digits import Digits, sort_digits
+from cuzk.backends.cuda.machine import Memory
+from cuzk.backends.cuda.sums import Group, fill_buckets, start_sum
+from cuzk.backends.cuda.tree import Tuning, shorten
+from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
+from cuzk.bench.inputs import KINDS, distinct, known_points, scalars
+from cuzk.bench.logarithms import dot
+from cuzk.bench.stages import StagedMachine, TimedMachine
+from cuzk.curves import Curve, curve_named
+from cuzk.errors import KernelError
+from cuzk.prover.devices import thread_count
+from cuzk.setup.scalars import multiple
+
+
+class Inputs(NamedTuple):
+    """Points and sorted entries on a machine, and their sum."""
+
+    points: Memory
+    digits: Digits
+    expected: bytes
+
+
+class Row(NamedTuple):
+    """One way of filling the buckets; milliseconds, median."""
+
+    name: str
+    entries: int
+    milliseconds: float
+    stages: dict[str, tuple[int, float]]
+
+    def text(self) -> str:
+        rate = self.entries / self.milliseconds / 1e6
+        lines = [f"  {self.name:28s} {self.milliseconds:9.3f} ms  {rate:6.3f} G additions/s"]
+        for kernel, (count, spent) in self.stages.items():
+            lines.append(f"      {kernel:24s} {count:4d} x {spent / count:9.3f} ms")
+        return "\n".join(lines)
+
+
+def inputs(
+    machine: TimedMachine,
+    curve: Curve,
+    group: str,
+    n: int,
+    kind: str,
+    plan: WindowPlan,
+    threads: int,
+) -> Inputs:
+    """n points (2^16 different ones) and the entries of n scalars."""
+    known = known_points(curve, group, distinct(n), threads)
+    factors = scalars(curve, kind, n, 3, threads)
+    words = known.repeated(n, threads).words
+    points, values = machine.alloc(words.nbytes), machine.alloc(factors.words.nbytes)
+    machine.upload(points, words)
+    machine.upload(values, factors.words)
+    digits = sort_digits(machine, curve, values, n, plan, montgomery=False, bit_reversed=False)
+    expected = multiple(curve, group, dot(factors, known.logarithms, 0, threads))
+    return Inputs(points, digits, expected.words.tobytes())
+
+
+def measure(
+    machine: TimedMachine,
+    curve: Curve,
+    group: str,
+    given: Inputs,
+    ways: dict[str, Tuning],
+    reps: int,
+    stages: bool,
+) -> Iterator[Row]:
+    """Slices, then every tuning of the rounds; KernelError where a sum is wrong."""
+    count = np.empty(1, np.uint64)
+    machine.download(given.digits.count, count)
+
+    def lists(on: TimedMachine | StagedMachine, tuning: Tuning | None) -> tuple[Memory, Digits]:
+        if tuning is None:
+            return given.points, given.digits
+        return shorten(on, curve, group, given.points, given.digits, on.free_bytes() // 2, tuning)
+
+    def fill(on: TimedMachine | StagedMachine, tuning: Tuning | None) -> None:
+        fill_buckets(Group(on, curve, group), *lists(on, tuning))
+
+    for name, tuning in {"slices": None, **ways}.items():
+        found = start_sum(machine, curve, group, *lists(machine, tuning))()
+        if found.tobytes() != given.expected:
+            raise KernelError(f"{machine.name}: {name}: the sum is not that of the logarithms")
+        spent = timed(machine, reps, partial(fill, machine, tuning))
+        totals: dict[str, tuple[int, float]] = {}
+        if stages:
+            staged = StagedMachine(machine)
+            fill(staged, tuning)
+            totals = staged.totals()
+        yield Row(name, int(count[0]), spent, totals)
+
+
+def timed(machine: TimedMachine, reps: int, work: Callable[[], object]) -> float:
+    """The median of ``reps`` calls after one more."""
+    samples = []
+    for _ in range(reps + 1):
+        start = machine.mark()
+        work()
+        samples.append(machine.milliseconds(start, machine.mark()))
+    return median(samples[1:])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--curve", type=curve_named, default=curve_named("bls12_381"))
+    parser.add_argument("--group", choices=("g1", "g2"), default="g1")
+    parser.add_argument("--sizes", type=sizes, default=sizes("20,22,24"))
+    parser.add_argument("--scalars", choices=KINDS, default="random")
+    parser.add_argument("--width", type=int, help="bits of a window; chosen if not given")
+    parser.add_argument(
+        "--depths", type=lambda text: [int(d) for d in text.split(",")], default=[128]
+    )
+    parser.add_argument("--chunk", type=int, default=27, help="log2 of the entries taken at once")
+    parser.add_argument("--least", type=int, default=19, help="log2 of the fewest pairs of a round")
+    parser.add_argument("--reps", type=int, default=5)
+    parser.add_argument("--stages", action="store_true")
+    options = parser.parse_args()
+    from cuzk.backends.cuda.device import CudaMachine, open_card
+
+    machine, curve, threads = CudaMachine(open_card(0)), options.curve, thread_count(None)
+    ways = {
+        f"rounds, depth {depth}": Tuning(
+            1 << options.chunk, least_pairs=1 << options.least, depth=depth
+        )
+        for depth in options.depths
+    }
+    for log_n in options.sizes:
+        n = 1 << log_n
+        plan = choose_plan(n, curve, group_cost(curve, options.group))
+        if options.width:
+            plan = WindowPlan.of(curve, options.width)
+        given = inputs(machine, curve, options.group, n, options.scalars, plan, threads)
+        print(
+            f"{curve.title} {options.group} 2^{log_n}, {plan.windows} windows of {plan.width} bits",
+            flush=True,
+        )
+        for row in measure(
+            machine, curve, options.group, given, ways, options.reps, options.stages
+        ):
+            print(row.text(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
