@@ -110,7 +110,7 @@ def test_corner_scalars(curve: Curve, width: int) -> None:
     sorted_entries(curve, corners(curve, width) + draw(curve, 3, width), width)
 
 
-@pytest.mark.parametrize("width", [16, 17, 20, 22])
+@pytest.mark.parametrize("width", [16, 17, 20, 22, 24])
 def test_wide_windows(width: int) -> None:
     sorted_entries(BLS12_381, corners(BLS12_381, width), width)
 
@@ -152,6 +152,10 @@ def test_refusals() -> None:
         sort_digits(machine, BN254, nothing, 1 << 28, plan, montgomery=False, bit_reversed=False)
     with pytest.raises(KernelError, match=r"2\^k scalars in bit-reversed order, found 6"):
         sort_digits(machine, BN254, nothing, 6, plan, montgomery=False, bit_reversed=True)
+    with pytest.raises(
+        KernelError, match=r"expected windows for BLS12-381, found some for 253 bits"
+    ):
+        sort_digits(machine, BLS12_381, nothing, 1, plan, montgomery=False, bit_reversed=False)
     with pytest.raises(KernelError, match=r"found 1 and 254"):
         WindowPlan.of(BN254, 1)
     with pytest.raises(KernelError, match=r"found 8 and 31"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cuzk.backends.cuda.rows import number_rows
 from cuzk.curves import BN254, Curve
@@ -12,13 +13,14 @@ from cuzk.vectors import Points
 from emulator import EmulatedMachine
 
 NONE = 2**32 - 1
+Index = range | NDArray[np.uint32]
 WIRES = 700
-INDEXES = [range(600), range(100, 700), range(699, 99, -1), range(1, 700, 7), np.arange(5, 605, 2, np.uint32), range(0)]  # fmt: skip
+INDEXES: list[Index] = [range(600), range(100, 700), range(699, 99, -1), range(1, 700, 7), np.arange(5, 605, 2, dtype=np.uint32), range(0)]  # fmt: skip
 
 
 @pytest.mark.parametrize("group", ["g1", "g2"])
 @pytest.mark.parametrize("index", INDEXES, ids=str)
-def test_rows_of_wires(curve: Curve, group: str, index: range) -> None:
+def test_rows_of_wires(curve: Curve, group: str, index: Index) -> None:
     machine, n = EmulatedMachine(), len(index)
     words = np.random.default_rng(1).integers(0, 2, (n, curve.point_words(group)), np.uint64)
     words[3::5] = 0  # infinity
@@ -43,13 +45,14 @@ def test_rows_of_wires(curve: Curve, group: str, index: range) -> None:
 def test_refusals() -> None:
     machine = EmulatedMachine()
     points = machine.alloc(64 * 3)
-    for index, message in [
+    refused: list[tuple[Index, str]] = [
         (range(2), "expected 3 wires, one per base, found 2"),
         (range(8, 11), r"expected wires below 10, found range\(8, 11\)"),
         (range(1, -2, -1), r"expected wires below 10, found range\(1, -2, -1\)"),
         (np.array([1, 5, 10], np.uint32), "expected wires below 10, found 10"),
         (np.array([1, 5, 5], np.uint32), "found 5 after 5 at 2"),
         (np.array([7, 5, 6], np.uint32), "found 5 after 7 at 1"),
-    ]:
+    ]
+    for index, message in refused:
         with pytest.raises(KernelError, match=message):
             number_rows(machine, BN254, "g1", points, 3, index, 10)

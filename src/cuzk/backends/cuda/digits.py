@@ -18,8 +18,9 @@ __all__ = ["Digits", "Partition", "WindowPlan", "choose_plan", "first_not_canoni
 THREADS = 512
 SHARED_BYTES = 112 << 10  # of a block: two fit in the 228 KB of a processor
 BLOCKS = 2  # per processor; a block takes tile after tile
+COUNTERS = 4  # the same where only a histogram is in shared memory
 SCALARS = 2 * THREADS  # the most in a tile
-ENTRIES = 24 * THREADS  # the most in a segment
+ENTRIES = 22 * THREADS  # the most in a segment
 ONE_PASS = 2048  # keys that a single partition sorts
 SELECTED = 16 * THREADS  # entries in a tile of `select`
 CAPACITY = 2**32  # places of entries are 32 bits
@@ -86,6 +87,10 @@ def sort_digits(
         raise KernelError(
             f"cuda: digits: expected n * windows below 2^32, found {n} * {plan.windows}: use wider windows"
         )
+    if plan.bits != (curve.r // 2).bit_length():
+        raise KernelError(
+            f"cuda: digits: expected windows for {curve.title}, found some for {plan.bits} bits"
+        )
     if bit_reversed and n.bit_count() != 1:
         raise KernelError(f"cuda: digits: expected 2^k scalars in bit-reversed order, found {n}")
     cut = partition or Partition.of(plan)
@@ -122,7 +127,8 @@ class _Sort:
         count = bins(out.plan, low)
         counts, starts, cursors, segments = (words(machine, count + 1) for _ in range(4))
         machine.fill(counts, 0)
-        blocks = self.blocks(out.capacity // out.plan.windows, THREADS)
+        scalars = out.capacity // out.plan.windows
+        blocks = self.blocks(scalars, THREADS, COUNTERS)
         self.launch("count_coarse", blocks, *self.source, count, counts, shared=4 * count)
         scanned = (starts, cursors, segments, out.count)
         self.launch("scan_coarse", 1, counts, count, cut.segment, *scanned)
@@ -130,7 +136,7 @@ class _Sort:
         lows = machine.alloc(2 * max(out.capacity, 1)) if two else 0
         grouped = words(machine, out.capacity) if two else out.rows
         shared = 4 * (2 * count + 1) + 6 * cut.tile * out.plan.windows
-        blocks = self.blocks(out.capacity // out.plan.windows, cut.tile)
+        blocks = self.blocks(scalars, cut.tile, BLOCKS)
         target = (cursors, lows, out.keys, grouped)
         self.launch("scatter_coarse", blocks, *self.source, count, cut.tile, *target, shared=shared)
         if two:
@@ -142,17 +148,19 @@ class _Sort:
         low, segment, out = self.cut.low, self.cut.segment, self.out
         places = words(self.machine, count << low)
         self.machine.fill(places, 0)
-        blocks = min(self.blocks(out.capacity, segment) + count, BLOCKS * self.machine.processors)
+        work = -(-out.capacity // segment) + count  # segments at most
         bounds = (starts, segments, count, low, segment)
+        blocks = self.blocks(work, 1, COUNTERS)
         self.launch("count_fine", blocks, lows, *bounds, places, shared=4 << low)
-        scanners = min(count, BLOCKS * self.machine.processors)
-        self.launch("scan_fine", scanners, starts, count, low, places, shared=4 * ((1 << low) + 1))
+        blocks = self.blocks(count, 1, BLOCKS)
+        self.launch("scan_fine", blocks, starts, count, low, places, shared=4 * ((1 << low) + 1))
         shared = 4 * ((2 << low) + 1) + 6 * segment
         target = (places, out.keys, out.rows)
+        blocks = self.blocks(work, 1, BLOCKS)
         self.launch("scatter_fine", blocks, lows, rows, *bounds, *target, shared=shared)
 
-    def blocks(self, items: int, tile: int) -> int:
-        return min(-(-items // tile), BLOCKS * self.machine.processors)
+    def blocks(self, items: int, tile: int, per_processor: int) -> int:
+        return min(-(-items // tile), per_processor * self.machine.processors)
 
     def launch(self, kernel: str, blocks: int, *args: Memory | int, shared: int = 0) -> None:
         self.machine.launch(self.unit, kernel, blocks, THREADS, *args, shared=shared)

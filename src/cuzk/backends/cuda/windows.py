@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
 
-WIDTHS = range(2, 25)  # from 25 on bins of keys no longer fit in shared memory
+# Keys stay below 128 * 2^23 and fit 32 bits; wider windows have more bins of keys than shared memory holds.
+WIDTHS = range(2, 25)
 CHOSEN = range(
     2, 23
 )  # 12 windows at 22 bits; 23 saves none, 24 saves one at four times the buckets
