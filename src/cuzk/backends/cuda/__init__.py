@@ -94,12 +94,11 @@ class CudaBackend:
             if given.bit_reversed:
                 _core.bit_reverse(words, self.threads)
             return Scalars(self.curve, words, buffer.montgomery)
-        points = bases_of(buffer)
-        if points.host:
-            return points.host
+        points = bases_of(buffer).points
+        if isinstance(points, Points):
+            return points
         words = np.empty((buffer.length, self.curve.point_words(buffer.kind)), np.uint64)
-        if points.memory:
-            self._machine.download(points.memory, words)
+        self._machine.download(points, words)
         return Points(self.curve, buffer.kind, words)
 
     def product(self, matrix: Buffer, witness: Buffer, size: int) -> Buffer:
@@ -233,17 +232,18 @@ class CudaBackend:
 
     def _points(self, value: Points) -> Bases:
         """On the device as far as the plan allows, or as memory lasts where there is none."""
-        nbytes = value.words.nbytes
-        if self._plan and self._plan.points < nbytes + self._resident_points():
-            return Bases(None, value)
+        stay = sum(
+            k.points.nbytes
+            for k in self._kept
+            if isinstance(k, Bases) and isinstance(k.points, Memory)
+        )
+        if self._plan and self._plan.points < stay + value.words.nbytes:
+            return Bases(value)
         try:
-            return Bases(self._upload(value.words), None)
+            return Bases(self._upload(value.words))
         except OutOfMemory:
             self._machine.finish()
-            return Bases(None, value)
-
-    def _resident_points(self) -> int:
-        return sum(k.memory.nbytes for k in self._kept if isinstance(k, Bases) and k.memory)
+            return Bases(value)
 
     def _consumed(self, values: Buffer, verb: str, *, bit_reversed: bool) -> tuple[Memory, int]:
         """The memory, in that order, and log2 of the length of a vector that nobody uses from now on."""

@@ -1,4 +1,4 @@
-"""What a buffer of the CUDA backend holds, and the small kernels over it (``vector.cu``, ``queries.cu``)."""
+"""What a buffer of the CUDA backend holds, and the small kernels over it (``vector.cu``)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from cuzk.backends import Buffer
 from cuzk.backends.cuda.digits import Digits, WindowPlan
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.rows import number_rows
 from cuzk.backends.cuda.sparse import DeviceMatrix
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
 from cuzk.vectors import Points
 
 THREADS = 256
-ABSENT = 0xFF  # every byte of a row number that is none: 0xffffffff
 
 Wires = range | NDArray[np.uint32]
 
@@ -31,31 +31,30 @@ class Vector:
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Which row of a query a wire has: u32[wires], ``count`` of them not 2^32 - 1; None: each its own.
+class WireMap:
+    """Which row of a query a wire has: u32[wires]; None: each its own. ``finite`` points are not infinity.
 
     ``distinct`` is false where a wire is repeated: then there is no such map.
     """
 
-    memory: Memory | None
-    count: int
+    row_of: Memory | None
+    finite: int
     distinct: bool
     wires: Wires  # keeps an array alive by whose identity this is found again
 
 
 @dataclass(eq=False)
 class Bases:
-    """Points on the device, or in host memory where they do not fit."""
+    """Points on the device, or as they were put where they do not fit."""
 
-    memory: Memory | None
-    host: Points | None
-    rows: dict[tuple[int, ...], Rows] = field(default_factory=dict)
+    points: Memory | Points
+    maps: dict[tuple[int, ...], WireMap] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
         """Device memory that stays taken."""
-        points = self.memory.nbytes if self.memory else 0
-        return points + sum(rows.memory.nbytes for rows in self.rows.values() if rows.memory)
+        points = self.points.nbytes if isinstance(self.points, Memory) else 0
+        return points + sum(m.row_of.nbytes for m in self.maps.values() if m.row_of)
 
 
 def vector_of(buffer: Buffer, verb: str) -> Vector:
@@ -118,25 +117,23 @@ def run_of(machine: Machine, wires: Wires) -> tuple[int, int, Memory | None]:
     return 0, 0, memory
 
 
-def rows_of(
-    machine: Machine, curve: Curve, group: str, points: Memory, wires: Wires, n: int
-) -> Rows:
-    """The row of every one of n wires, none for infinities; waits for their number.
+def map_key(wires: Wires, n: int) -> tuple[int, ...]:
+    """A range by its numbers, an array by its identity: the map keeps it alive."""
+    return (wires.start, wires.step, len(wires), n) if isinstance(wires, range) else (id(wires), n)
 
-    An array of wires counts as distinct where it rises, as those of all keys do.
+
+def map_of(
+    machine: Machine, curve: Curve, group: str, points: Memory, wires: Wires, n: int
+) -> WireMap:
+    """The rows that n scalars have in a query of which every point has one of ``wires``; waits for a count.
+
+    An array counts as distinct where it rises, as those of all keys do.
     """
     if not isinstance(wires, range) and not (wires[1:] > wires[:-1]).all():
-        return Rows(None, 0, False, wires)
-    rows, count = machine.alloc(4 * n), machine.alloc(8)
-    machine.fill(rows, ABSENT)
-    machine.fill(count, 0)
-    start, step, index = run_of(machine, wires)
-    machine.launch(
-        Unit("queries.cu", curve, group), "rows_of", blocks(machine, len(wires)), THREADS,
-        points, index or 0, start, step % 2**64, len(wires), rows, count,
-    )  # fmt: skip
-    found = np.empty(1, np.uint64)
-    machine.download(count, found)
-    finite = int(found[0])
+        return WireMap(None, 0, False, wires)
+    rows = number_rows(machine, curve, group, points, len(wires), wires, n)
+    infinite = np.empty(1, np.uint64)
+    machine.download(rows.infinite, infinite)
+    finite = len(wires) - int(infinite[0])
     each_its_own = finite == n and wires == range(n)
-    return Rows(None if each_its_own else rows, finite, True, wires)
+    return WireMap(None if each_its_own else rows.row_of, finite, True, wires)

@@ -14,12 +14,12 @@ import numpy as np
 from cuzk import _core
 from cuzk.backends import Buffer
 from cuzk.backends.cuda.buffers import (
-    Bases,
-    Rows,
+    WireMap,
     Wires,
     bases_of,
     gathered,
-    rows_of,
+    map_key,
+    map_of,
     vector_of,
 )
 from cuzk.backends.cuda.digits import Digits, select, sort_digits
@@ -28,7 +28,7 @@ from cuzk.backends.cuda.sums import start_sum, sum_bytes
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
 from cuzk.curves import Curve
 from cuzk.errors import KernelError, OutOfMemory
-from cuzk.vectors import Words
+from cuzk.vectors import Points, Words
 
 FEWEST = 1 << 10  # points of a chunk below which memory that is not there is not asked for again
 
@@ -50,14 +50,15 @@ class Sums:
 
     def start(self, bases: Buffer, scalars: Buffer, wires: object) -> Collect:
         """Queue a sum; in shorter chunks from now on where the device has less memory than was planned."""
-        chosen = self._wires(wires, bases.length, scalars.length)
+        chosen = self._wires(wires, bases, scalars.length)
+        whole = max(bases.length, scalars.length)
         while True:
             try:
                 return self._started(bases, scalars, chosen)
             except OutOfMemory:
                 vector_of(scalars, "msm").digits.clear()
                 self.machine.finish()  # what was dropped is free only now
-                chunk = min(self.longest or bases.length, bases.length, scalars.length) // 2
+                chunk = min(self.longest or whole, whole) // 2
                 if chunk < FEWEST:
                     raise
                 self.longest = chunk
@@ -84,16 +85,16 @@ class Sums:
         return out
 
     def _started(self, bases: Buffer, scalars: Buffer, wires: Wires) -> Collect:
-        points, n, group = bases_of(bases), scalars.length, bases.kind
+        points, n, group = bases_of(bases).points, scalars.length, bases.kind
         if not len(wires):
             return self._nothing(group)
-        if points.memory and max(n, len(wires)) <= (self.longest or n):
-            rows = self._rows(points, points.memory, group, wires, n)
-            if rows and not rows.count:
+        if isinstance(points, Memory) and max(n, len(wires)) <= (self.longest or n):
+            found = self._map(bases, points, wires, n)
+            if found.distinct and not found.finite:
                 return self._nothing(group)
-            if rows:
-                digits = self._digits(scalars, rows)
-                return start_sum(self.machine, self.curve, group, points.memory, digits)
+            if found.distinct:
+                digits = self._digits(scalars, found)
+                return start_sum(self.machine, self.curve, group, points, digits)
         step = self.longest or len(wires)
         parts = [
             self._chunk(points, group, scalars, wires[begin : begin + step], begin)
@@ -101,7 +102,7 @@ class Sums:
         ]
         return parts[0] if len(parts) == 1 else lambda: self._added(group, [p() for p in parts])
 
-    def _digits(self, scalars: Buffer, rows: Rows) -> Digits:
+    def _digits(self, scalars: Buffer, rows: WireMap) -> Digits:
         """The entries of some rows. A plain vector is a witness, with several sums over it; others have one."""
         value, n = vector_of(scalars, "msm"), scalars.length
         plan, shared = self.plan(n), not scalars.montgomery
@@ -113,15 +114,15 @@ class Sums:
             )  # fmt: skip
 
         if not shared:
-            return sort(rows.memory)
+            return sort(rows.row_of)
         if plan not in value.digits:
             value.digits[plan] = sort(None)
-        if rows.memory is None:
+        if rows.row_of is None:
             return value.digits[plan]
-        return select(self.machine, self.curve, value.digits[plan], rows.memory, n)
+        return select(self.machine, self.curve, value.digits[plan], rows.row_of, n)
 
     def _chunk(
-        self, points: Bases, group: str, scalars: Buffer, wires: Wires, begin: int
+        self, points: Memory | Points, group: str, scalars: Buffer, wires: Wires, begin: int
     ) -> Collect:
         """The sum of the points from ``begin`` on that go with ``wires``."""
         machine, curve, count = self.machine, self.curve, len(wires)
@@ -130,39 +131,37 @@ class Sums:
         digits = sort_digits(
             machine, curve, chosen, count, plan, montgomery=scalars.montgomery, bit_reversed=False
         )
-        row = 8 * curve.point_words(group)
-        if points.memory:
-            part = points.memory.part(row * begin, row * count)
-        elif points.host:
-            part = machine.alloc(row * count)
-            words = points.host.words[begin : begin + count]
-            machine.upload(part, np.ascontiguousarray(words))
+        if isinstance(points, Memory):
+            row = 8 * curve.point_words(group)
+            part = points.part(row * begin, row * count)
+        else:
+            words = np.ascontiguousarray(points.words[begin : begin + count])
+            part = machine.alloc(words.nbytes)
+            machine.upload(part, words)
         return start_sum(machine, curve, group, part, digits)
 
-    def _rows(self, points: Bases, memory: Memory, group: str, wires: Wires, n: int) -> Rows | None:
-        """Made once for a query and its wires; None where a wire is repeated."""
-        key = (
-            (wires.start, wires.step, len(wires), n) if isinstance(wires, range) else (id(wires), n)
-        )
-        if key not in points.rows:
-            points.rows[key] = rows_of(self.machine, self.curve, group, memory, wires, n)
-        rows = points.rows[key]
-        return rows if rows.distinct else None
+    def _map(self, bases: Buffer, points: Memory, wires: Wires, n: int) -> WireMap:
+        """Made once for a query and its wires."""
+        maps, key = bases_of(bases).maps, map_key(wires, n)
+        if key not in maps:
+            maps[key] = map_of(self.machine, self.curve, bases.kind, points, wires, n)
+        return maps[key]
 
-    def _wires(self, wires: object, points: int, scalars: int) -> Wires:
-        """Checked: one for each point, all of them among the scalars."""
-        chosen = range(scalars) if wires is None else wires
-        if isinstance(chosen, range):
-            ends = (min(chosen, default=0), max(chosen, default=0))
-        elif isinstance(chosen, np.ndarray) and chosen.dtype == np.uint32:
-            ends = (int(chosen.min(initial=0)), int(chosen.max(initial=0)))
-        else:
+    def _wires(self, wires: object, bases: Buffer, n: int) -> Wires:
+        """Checked, unless a map was made of them: one for each point, all of them among the scalars."""
+        chosen = range(n) if wires is None else wires
+        if not isinstance(chosen, range) and not (
+            isinstance(chosen, np.ndarray) and chosen.dtype == np.uint32
+        ):
             raise KernelError("cuda: msm: expected wires as None, a range or a uint32 array")
-        if len(chosen) != points:
-            raise KernelError(f"cuda: msm: expected {points} wires, found {len(chosen)}")
-        if points and not 0 <= ends[0] <= ends[1] < scalars:
+        if len(chosen) != bases.length:
+            raise KernelError(f"cuda: msm: expected {bases.length} wires, found {len(chosen)}")
+        if not len(chosen) or map_key(chosen, n) in bases_of(bases).maps:
+            return chosen
+        some = chosen if isinstance(chosen, np.ndarray) else np.array([chosen[0], chosen[-1]])
+        if not 0 <= (lowest := int(some.min())) <= (highest := int(some.max())) < n:
             raise KernelError(
-                f"cuda: msm: expected wires within {scalars} scalars, found {ends[0]} to {ends[1]}"
+                f"cuda: msm: expected wires within {n} scalars, found {lowest} to {highest}"
             )
         return chosen
 
