@@ -25,7 +25,7 @@ from cuzk.backends.cuda.tree import Tuning, shorten
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
 from cuzk.bench.inputs import KINDS, distinct, known_points, scalars
 from cuzk.bench.logarithms import dot
-from cuzk.bench.stages import StagedMachine, TimedMachine
+from cuzk.bench.stages import EventMachine, StagedMachine
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import KernelError
 from cuzk.prover.devices import thread_count
@@ -57,7 +57,7 @@ class Row(NamedTuple):
 
 
 def inputs(
-    machine: TimedMachine,
+    machine: EventMachine,
     curve: Curve,
     group: str,
     n: int,
@@ -78,7 +78,7 @@ def inputs(
 
 
 def measure(
-    machine: TimedMachine,
+    machine: EventMachine,
     curve: Curve,
     group: str,
     given: Inputs,
@@ -90,12 +90,12 @@ def measure(
     count = np.empty(1, np.uint64)
     machine.download(given.digits.count, count)
 
-    def lists(on: TimedMachine | StagedMachine, tuning: Tuning | None) -> tuple[Memory, Digits]:
+    def lists(on: EventMachine | StagedMachine, tuning: Tuning | None) -> tuple[Memory, Digits]:
         if tuning is None:
             return given.points, given.digits
         return shorten(on, curve, group, given.points, given.digits, on.free_bytes() // 2, tuning)
 
-    def fill(on: TimedMachine | StagedMachine, tuning: Tuning | None) -> None:
+    def fill(on: EventMachine | StagedMachine, tuning: Tuning | None) -> None:
         fill_buckets(Group(on, curve, group), *lists(on, tuning))
 
     for name, tuning in {"slices": None, **ways}.items():
@@ -111,7 +111,7 @@ def measure(
         yield Row(name, int(count[0]), spent, totals)
 
 
-def timed(machine: TimedMachine, reps: int, work: Callable[[], object]) -> float:
+def timed(machine: EventMachine, reps: int, work: Callable[[], object]) -> float:
     """The median of ``reps`` calls after one more."""
     samples = []
     for _ in range(reps + 1):

@@ -6,7 +6,7 @@
 
 Cells are medians of device events, warm, inputs resident, each case checked first (:mod:`cuzk.bench`); then the target
 and, in brackets, sppark's figure on the same card (H200, 2026-11-29). A proof's cell is the sum of its phases, its wall
-time includes copying the witness. Small sizes first; a case that would not end within the budget is left out and said so.
+time includes copying the witness. A third table has the floors (:mod:`bench.floors`). Small sizes first; a case that would not end within the budget is left out and said so.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench import floors
 from bench.timing import sizes
 from cuzk.backends import Backend
 from cuzk.bench.msm import MsmCase
 from cuzk.bench.ntt import NttCase
 from cuzk.bench.place import place_of
 from cuzk.bench.prove import ProveCase
-from cuzk.bench.rows import Row
+from cuzk.bench.rows import Case, Row
 from cuzk.curves import CURVES
 from cuzk.errors import CuzkError
 from cuzk.prover.devices import open_device, thread_count
 
 SIZES = (16, 18, 20, 22, 24, 26)
+TRANSFORMS = {"bellman": 6, "prepared": 4}
 PHASES = ("evaluate", "quotient", "commit", "assemble")
 SYNTHETIC = 0  # every proof with a synthetic key, compared with its logarithms
 
@@ -46,13 +48,22 @@ class Line:
     targets: tuple[float | None, ...]
     peer: tuple[float | None, ...] = (None,) * len(SIZES)
 
-    def measure(self, backend: Backend, log_n: int, threads: int) -> list[Row]:
+    def case(self, log_n: int) -> Case:
         kind, _, detail = self.name.partition(".")
         if kind == "msm":
-            return [MsmCase(detail, log_n).run(backend, reps(log_n), threads)]
+            return MsmCase(detail, log_n)
+        return NttCase(log_n) if kind == "ntt" else ProveCase(detail, log_n, SYNTHETIC)
+
+    def floor(self, log_n: int) -> float:
+        kind, _, detail = self.name.partition(".")
+        if kind == "msm":
+            return floors.msm(CURVES[self.curve], detail, log_n)
         if kind == "ntt":
-            return NttCase(log_n).run(backend, reps(log_n), threads)
-        return [ProveCase(detail, log_n, SYNTHETIC).run(backend, reps(log_n + 2), threads)]
+            return floors.ntt(CURVES[self.curve], log_n)
+        return floors.proof(log_n, TRANSFORMS[detail])
+
+    def measure(self, backend: Backend, log_n: int, threads: int) -> list[Row]:
+        return self.case(log_n).run(backend, reps(log_n), threads)
 
 
 def reps(log_n: int) -> int:
@@ -104,7 +115,7 @@ class Table:
         return cell
 
     def markdown(self, column: str, logs: list[int]) -> Iterator[str]:
-        """One table; ``column`` is "device" or "wall"."""
+        """One table; ``column`` is "device", "wall" or "floor"."""
         yield f"| {column}, ms | " + " | ".join(f"2^{log_n}" for log_n in logs) + " |"
         yield "|---" * (len(logs) + 1) + "|"
         for line in LINES:
@@ -114,12 +125,14 @@ class Table:
 
     def _cell(self, line: Line, log_n: int, column: str) -> str:
         found = self.cells.get((line, log_n))
-        text = "" if found is None else short(getattr(found, column))
+        if found is None:
+            return ""
+        text = short(line.floor(log_n) if column == "floor" else getattr(found, column))
         if column == "device" and log_n in SIZES:
             place = SIZES.index(log_n)
             target, peer = line.targets[place], line.peer[place]
-            text += f" / {short(target)}" if text and target else ""
-            text += f" ({short(peer)})" if text and peer else ""
+            text += f" / {short(target)}" if target else ""
+            text += f" ({short(peer)})" if peer else ""
         return text
 
 
@@ -140,11 +153,9 @@ def wanted(logs: list[int], names: list[str]) -> Iterator[tuple[int, Line]]:
 def fill(table: Table, options: argparse.Namespace, threads: int) -> dict[str, str]:
     """Measure what the budget allows; the place it was measured in."""
     end = time.monotonic() + options.budget
-    backends: dict[str, Backend] = {}
+    place: dict[str, str] = {}
     spent: dict[Line, tuple[int, float]] = {}  # size and seconds of a line's last case
     for log_n, line in wanted(options.log, options.lines.split(",")):
-        if line.curve not in backends:
-            backends[line.curve] = open_device(options.device, CURVES[line.curve], threads)[0]
         last, seconds = spent.get(line, (log_n, 0.0))
         expected = seconds * 2.0 ** (log_n - last)
         start = time.monotonic()
@@ -153,8 +164,10 @@ def fill(table: Table, options: argparse.Namespace, threads: int) -> dict[str, s
                 f"left out: about {expected:.0f} s, {end - start:.0f} s were left"
             )
             continue
-        try:
-            cell = table.add(line, log_n, line.measure(backends[line.curve], log_n, threads))
+        try:  # a new backend for each: it plans its memory for one kind of work
+            backend, _ = open_device(options.device, CURVES[line.curve], threads)
+            place = place or place_of(backend, threads)
+            cell = table.add(line, log_n, line.measure(backend, log_n, threads))
         except CuzkError as error:
             table.left_out[line, log_n] = f"{type(error).__name__}: {error}"
             say(f"{line.title} 2^{log_n}: {error}")
@@ -163,7 +176,7 @@ def fill(table: Table, options: argparse.Namespace, threads: int) -> dict[str, s
         say(
             f"{line.title} 2^{log_n}: {cell.device:.3f} ms, wall {cell.wall:.3f} ms, case {spent[line][1]:.1f} s"
         )
-    return place_of(next(iter(backends.values())), threads) if backends else {}
+    return place
 
 
 def say(text: str) -> None:
@@ -173,8 +186,8 @@ def say(text: str) -> None:
 def report(table: Table, place: dict[str, str], options: argparse.Namespace) -> dict[str, Any]:
     logs = options.log
     print(", ".join(place.values()) + "\n")
-    print("\n".join(table.markdown("device", logs)) + "\n")
-    print("\n".join(table.markdown("wall", logs)))
+    for column in ("device", "wall", "floor"):
+        print("\n".join(table.markdown(column, logs)) + "\n")
     for checked in dict.fromkeys(row.checked for row in table.rows):
         print(f"checked: {checked}")
     left_out = {f"{line.title} 2^{log_n}": why for (line, log_n), why in table.left_out.items()}

@@ -10,16 +10,18 @@ import pytest
 
 from cuzk.backends import Backend, Buffer
 from cuzk.backends.cpu import CpuBackend
+from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.machine import Unit
-from cuzk.bench.clocks import DeviceClock, EventMachine, Figure, Meter, ProcessorClock, done
+from cuzk.bench.clocks import DeviceClock, Figure, Meter, ProcessorClock, clock_of, done
 from cuzk.bench.inputs import KINDS
 from cuzk.bench.msm import MsmCase
 from cuzk.bench.ntt import NttCase
 from cuzk.bench.prove import ProveCase
-from cuzk.bench.stages import StagedMachine
+from cuzk.bench.rows import Case
+from cuzk.bench.stages import EventMachine, StagedMachine, staged
 from cuzk.bench.synthetic import RECIPES, dense, synthetic_key
 from cuzk.curves import BLS12_381, BN254, Curve
-from cuzk.errors import KernelError, ProofError
+from cuzk.errors import DeviceUnavailable, KernelError, ProofError
 from cuzk.r1cs import SparseMatrix
 from cuzk.vectors import Points, Scalars
 from emulator import EmulatedMachine
@@ -29,7 +31,7 @@ from reference import ReferenceBackend
 @pytest.mark.parametrize("backend", [CpuBackend(BLS12_381, 2), ReferenceBackend(BN254)])
 @pytest.mark.parametrize("kind", KINDS)
 def test_msm(backend: Backend, kind: str) -> None:
-    row = MsmCase("g1", 5, kind).run(backend, 2, 1)
+    (row,) = MsmCase("g1", 5, kind).run(backend, 2, 1)
     assert (row.bench, row.curve, row.device) == ("msm", backend.curve.name, backend.name)
     shown = row.as_dict()
     assert (shown["group"], shown["log_n"], shown["scalars"], shown["reps"]) == ("g1", 5, kind, 2)
@@ -49,7 +51,7 @@ def test_ntt(backend: Backend, coset: bool) -> None:
 @pytest.mark.parametrize("recipe", RECIPES)
 @pytest.mark.parametrize("verify_to", [5, 4])
 def test_prove(curve: Curve, recipe: str, verify_to: int) -> None:
-    row = ProveCase(recipe, 5, verify_to).run(CpuBackend(curve, 1), 1, 1)
+    (row,) = ProveCase(recipe, 5, verify_to).run(CpuBackend(curve, 1), 1, 1)
     assert row.checked.startswith("verified by pairings" if verify_to == 5 else "A, B, C against")
     assert {"evaluate", "quotient", "commit", "commit.b_g2", "assemble"} <= set(row.parts)
 
@@ -174,6 +176,44 @@ def test_the_meter(monkeypatch: pytest.MonkeyPatch) -> None:
         assert times.work.median == work
         assert times.as_dict()[f"{clock.measures}_ms"]["median"] == work
     assert Figure.of([3.0, 1.0, 2.0]) == (2.0, 1.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("case", "kernels"),
+    [
+        (MsmCase("g1", 3), {"accumulate_slices", "sum_lines", "sum_bits", "download"}),
+        (NttCase(4), {"divide_pass"}),
+        (ProveCase("bellman", 4, 0), {"sparse_rows", "pointwise", "write_selected"}),
+    ],
+)
+def test_cases_on_a_gpu(case: Case, kernels: set[str]) -> None:
+    """Emulated: device time, and the stages of the last sample once more on a machine that counts them."""
+    backend = CudaBackend(BN254, EmulatedMachine(), threads=1)
+    assert isinstance(clock_of(backend), DeviceClock)
+    row = case.run(backend, 1, 1)[0]
+    assert (row.device, row.stages) == ("cuda:emulated", {})
+    assert row.as_dict()["device_ms"]["median"] > 0
+    again = case.run(staged(backend, 1), 1, 1)[0]
+    assert kernels <= set(again.stages)
+    assert "first_not_canonical" not in again.stages or case.__class__ is ProveCase
+    assert sum(ms for _, ms in again.stages.values()) <= again.times.wall.most
+    lines = again.lines()
+    assert [line for line in lines if line.endswith("  " + max(kernels))]
+
+
+def test_stages_of_a_cpu() -> None:
+    with pytest.raises(DeviceUnavailable, match="stages: expected a GPU, found cpu"):
+        staged(CpuBackend(BN254, 1), 1)
+
+
+def test_a_gpu_without_events_is_refused() -> None:
+    """Processor time is never taken for a device's."""
+
+    class Blind(CpuBackend):
+        name = "cuda:7"
+
+    with pytest.raises(KernelError, match="cuda:7: expected a machine with events"):
+        clock_of(Blind(BN254, 1))
 
 
 def test_stages_of_a_machine(curve: Curve) -> None:

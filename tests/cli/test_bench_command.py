@@ -58,6 +58,12 @@ def test_refusals(arguments: list[str], message: str) -> None:
     assert message in error_line(cuzk("bench", *arguments))
 
 
+def test_stages_need_a_gpu() -> None:
+    done = cuzk("bench", "ntt", "--log", "2", "--device", "cpu", "--stages", "--json")
+    assert done.status == 3
+    assert "stages: expected a GPU, found cpu" in json.loads(done.out)["error"]["message"]
+
+
 def test_a_gpu_that_is_forbidden() -> None:
     done = cuzk("bench", "msm", "--device", "cuda", variables={"CUZK_NO_GPU": "1"})
     assert error_line(done, 3).startswith("--device: CUZK_NO_GPU forbids cuda")

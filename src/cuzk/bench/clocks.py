@@ -11,31 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import median
-from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from cuzk.backends import Backend
+from cuzk.bench.stages import EventMachine, StagedMachine
 from cuzk.errors import KernelError
 
 T = TypeVar("T")
 Wait = Callable[[], T]
 """What is left of queued work: waits for it and gives the result."""
-
-
-@runtime_checkable
-class EventMachine(Protocol):
-    """A machine whose stream takes marks."""
-
-    def mark(self) -> Any:
-        """A moment in the stream: when all work queued so far is done."""
-        ...
-
-    def milliseconds(self, start: Any, end: Any) -> float:
-        """Milliseconds between two marks; waits for the second."""
-        ...
-
-    def finish(self) -> None:
-        """Wait for all work queued so far."""
-        ...
 
 
 class Clock(Protocol):
@@ -51,8 +35,8 @@ class Clock(Protocol):
         """Milliseconds of work between two marks."""
         ...
 
-    def finish(self) -> None:
-        """Nothing queued is left undone."""
+    def begin(self) -> None:
+        """A sample starts: nothing queued before it is left undone."""
         ...
 
 
@@ -69,7 +53,7 @@ class ProcessorClock:
         """Their difference."""
         return 1e3 * (end - start)
 
-    def finish(self) -> None:
+    def begin(self) -> None:
         """A CPU backend's calls return when the work is done."""
 
 
@@ -81,7 +65,7 @@ class DeviceClock:
     def __init__(self, machine: EventMachine) -> None:
         self.mark = machine.mark
         self.milliseconds = machine.milliseconds
-        self.finish = machine.finish
+        self.begin = machine.begin if isinstance(machine, StagedMachine) else machine.finish
 
 
 def clock_of(backend: Backend) -> Clock:
@@ -151,7 +135,7 @@ class Meter:
 
         A device's work ends with what ``queue`` has queued, a CPU's and the wall time with the result.
         """
-        self._clock.finish()
+        self._clock.begin()
         wall, start = time.perf_counter(), self._clock.mark()
         wait = queue()
         end = self._clock.mark()

@@ -11,6 +11,7 @@ from cuzk.bench.clocks import Meter, clock_of
 from cuzk.bench.inputs import distinct, known_points, scalars
 from cuzk.bench.logarithms import dot
 from cuzk.bench.rows import Row
+from cuzk.bench.stages import stages_of
 from cuzk.errors import KernelError
 from cuzk.setup.scalars import multiple
 from cuzk.vectors import Points
@@ -24,7 +25,7 @@ class MsmCase:
     log_n: int
     kind: str = "random"
 
-    def run(self, backend: Backend, reps: int, threads: int) -> Row:
+    def run(self, backend: Backend, reps: int, threads: int) -> list[Row]:
         """The first sum and the last must be the right one; KernelError where one is not."""
         curve, n = backend.curve, 1 << self.log_n
         known = known_points(curve, self.group, distinct(n), threads)
@@ -41,10 +42,12 @@ class MsmCase:
         self._expect(sum_of("warm-up"), expected, backend)
         for _ in range(reps):
             found = sum_of("msm")
+        stages = stages_of(backend)
         self._expect(found, expected, backend)
         fields = {"group": self.group, "log_n": self.log_n, "scalars": self.kind}
         checked = "sum = (sum s_i k_i) G"
-        return Row("msm", backend.name, curve.name, fields, meter.times("msm"), checked)
+        times = meter.times("msm")
+        return [Row("msm", backend.name, curve.name, fields, times, checked, stages=stages)]
 
     def _expect(self, found: Points, expected: Points, backend: Backend) -> None:
         if not np.array_equal(found.words, expected.words):

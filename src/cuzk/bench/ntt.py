@@ -17,6 +17,7 @@ from cuzk.bench.clocks import Meter, Wait, clock_of, done
 from cuzk.bench.inputs import uniform
 from cuzk.bench.logarithms import evaluation, interpolation
 from cuzk.bench.rows import Row
+from cuzk.bench.stages import stages_of
 from cuzk.errors import KernelError
 from cuzk.vectors import Scalars
 
@@ -52,9 +53,11 @@ class NttCase:
         values = turn("warm-up", values, inverse=False)
         self._expect_values(given, backend.get(values), root, shift, backend, threads)
         values = turn("warm-up", values, inverse=True)
+        stages = {}
         for _ in range(reps):
-            values = turn("nr", values, inverse=False)
-            values = turn("rn", values, inverse=True)
+            for order in ORDERS:
+                values = turn(order, values, inverse=order == "rn")
+                stages[order] = stages_of(backend)
         if not np.array_equal(backend.get(values).words, given.words):
             raise KernelError(
                 f"{self._name(backend)}: expected {reps + 1} turns to give back the vector, found another"
@@ -65,7 +68,10 @@ class NttCase:
         def row(order: str) -> Row:
             name = f"{order} coset" if self.coset else order
             fields = {"order": name, "log_n": self.log_n}
-            return Row("ntt", backend.name, curve.name, fields, meter.times(order), checked)
+            times = meter.times(order)
+            return Row(
+                "ntt", backend.name, curve.name, fields, times, checked, stages=stages[order]
+            )
 
         return [row(order) for order in self.orders]
 

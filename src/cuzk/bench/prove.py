@@ -14,6 +14,7 @@ from cuzk.backends import Backend
 from cuzk.backends.cpu import CpuBackend
 from cuzk.bench.clocks import Meter, clock_of, done
 from cuzk.bench.rows import Row
+from cuzk.bench.stages import stages_of
 from cuzk.bench.synthetic import SyntheticKey, dense, synthetic_key
 from cuzk.errors import KernelError, ProofError
 from cuzk.groth16 import BELLMAN, PREPARED, Proof, ProvingKey
@@ -46,37 +47,30 @@ class ProveCase:
         """Whether the key is a real one."""
         return self.log_n <= self.verify_to
 
-    def run(self, backend: Backend, reps: int, threads: int) -> Row:
+    def run(self, backend: Backend, reps: int, threads: int) -> list[Row]:
         """KernelError or ProofError where the proof is not the right one."""
         curve = backend.curve
         matrices, witness = dense(curve, self.log_n, threads)
-        synthetic = None
-        if self.verified:
-            key = real_key(matrices, self.recipe, threads)
-        else:
-            synthetic = synthetic_key(matrices, self.recipe, threads)
-            key = synthetic.key
+        made = None if self.verified else synthetic_key(matrices, self.recipe, threads)
+        key = made.key if made else real_key(matrices, self.recipe, threads)
         without_c = replace(matrices, c=None)  # as a .zkey has it
         backend.plan(workload(key, without_c))
         resident = reside(key, without_c, backend)
-        meter = Meter(clock_of(backend))
-        warm = Meter(clock_of(backend))
-        first = prove(resident, witness, backend, R, S, warm)
-        if synthetic is None:
-            public = witness[1 : key.vk.public + 1].ints()
-            if not Verifier(key.vk, insecure_key=True, threads=threads).verify(public, first):
-                raise ProofError(f"{self._name(backend)}: the proof does not verify")
+        first = prove(resident, witness, backend, R, S)
+        if made:
+            self._expect(first, made, witness, backend, threads)
         else:
-            self._expect(first, synthetic, witness, backend, threads)
+            self._verify(first, key, witness, backend, threads)
+        meter = Meter(clock_of(backend))
         for _ in range(reps):
             last = meter.run("prove", lambda: done(prove(resident, witness, backend, R, S, meter)))
+        stages = stages_of(backend)
         if [_words(last, name) for name in "abc"] != [_words(first, name) for name in "abc"]:
             raise KernelError(f"{self._name(backend)}: two proofs with the same blinding differ")
         parts = {name: meter.times(name) for name in meter.names() if name != "prove"}
         fields = {"recipe": self.recipe, "log_n": self.log_n, "wires": matrices.wires}
-        return Row(
-            "prove", backend.name, curve.name, fields, meter.times("prove"), self.check, parts
-        )
+        times = meter.times("prove")
+        return [Row("prove", backend.name, curve.name, fields, times, self.check, parts, stages)]
 
     @property
     def check(self) -> str:
@@ -90,6 +84,13 @@ class ProveCase:
 
     def _name(self, backend: Backend) -> str:
         return f"{backend.name}: proof {backend.curve.title} {self.recipe} 2^{self.log_n}"
+
+    def _verify(
+        self, proof: Proof, key: ProvingKey, w: Scalars, backend: Backend, threads: int
+    ) -> None:
+        public = w[1 : key.vk.public + 1].ints()
+        if not Verifier(key.vk, insecure_key=True, threads=threads).verify(public, proof):
+            raise ProofError(f"{self._name(backend)}: the proof does not verify")
 
     def _expect(
         self, proof: Proof, synthetic: SyntheticKey, w: Scalars, backend: Backend, threads: int

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+from cuzk.backends import Backend
 from cuzk.bench.clocks import Times
 
 WIDTHS = (30, 6, 12, 12, 12, 12, 10)
@@ -61,6 +62,14 @@ class Row:
             parts = (f"{name} {t.work.median:.2f}" for name, t in self.parts.items())
             lines.append("    " + ", ".join(parts))
         return lines + [f"    {ms:10.3f}  {k:6}  {name}" for name, (k, ms) in self.stages.items()]
+
+
+class Case(Protocol):
+    """Something to measure."""
+
+    def run(self, backend: Backend, reps: int, threads: int) -> list[Row]:
+        """Prove the result right, then time it; KernelError where it is wrong."""
+        ...
 
 
 def heading(measures: str) -> str:

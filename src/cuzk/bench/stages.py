@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
+from cuzk.backends import Backend
+from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
-from cuzk.bench.clocks import EventMachine
+from cuzk.errors import DeviceUnavailable
 
 
-class TimedMachine(Machine, EventMachine, Protocol):
+@runtime_checkable
+class EventMachine(Machine, Protocol):
     """A machine whose stream takes marks."""
+
+    def mark(self) -> Any:
+        """A moment in the stream: when all work queued so far is done."""
+        ...
+
+    def milliseconds(self, start: Any, end: Any) -> float:
+        """Device time between two marks; waits for the second."""
+        ...
 
 
 class StagedMachine:
@@ -22,14 +33,11 @@ class StagedMachine:
     above the whole that was timed without them.
     """
 
-    def __init__(self, machine: TimedMachine) -> None:
+    def __init__(self, machine: EventMachine) -> None:
         self._machine = machine
-        self.name, self.processors = machine.name, machine.processors
-        self.free_bytes, self.finish, self.alloc = (
-            machine.free_bytes,
-            machine.finish,
-            machine.alloc,
-        )
+        self.name, self.title, self.processors = machine.name, machine.title, machine.processors
+        self.alloc, self.free_bytes, self.finish = machine.alloc, machine.free_bytes, machine.finish
+        self.mark, self.milliseconds = machine.mark, machine.milliseconds
         self._marks: list[tuple[str, Any, Any]] = []
 
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
@@ -59,17 +67,35 @@ class StagedMachine:
             lambda: self._machine.launch(unit, kernel, blocks, threads, *args, shared=shared),
         )
 
+    def begin(self) -> None:
+        """Wait for what is queued and count from here."""
+        self.finish()
+        self._marks.clear()
+
     def totals(self) -> dict[str, tuple[int, float]]:
-        """name -> (times queued, milliseconds), longest first, since the last call."""
-        self._machine.finish()
+        """name -> (times queued, milliseconds), longest first, since ``begin`` or the last call."""
         sums: dict[str, tuple[int, float]] = {}
         for name, start, end in self._marks:
             count, spent = sums.get(name, (0, 0.0))
-            sums[name] = count + 1, spent + self._machine.milliseconds(start, end)
+            sums[name] = count + 1, spent + self.milliseconds(start, end)
         self._marks.clear()
         return dict(sorted(sums.items(), key=lambda item: -item[1][1]))
 
     def _timed(self, name: str, work: Callable[[], None]) -> None:
-        start = self._machine.mark()
+        start = self.mark()
         work()
-        self._marks.append((name, start, self._machine.mark()))
+        self._marks.append((name, start, self.mark()))
+
+
+def stages_of(backend: Backend) -> dict[str, tuple[int, float]]:
+    """Totals of a backend on a StagedMachine since its last sample began; nothing on another."""
+    machine = getattr(backend, "machine", None)
+    return machine.totals() if isinstance(machine, StagedMachine) else {}
+
+
+def staged(backend: Backend, threads: int) -> Backend:
+    """Another backend on the same stream, whose machine times everything by itself."""
+    machine = getattr(backend, "machine", None)
+    if not isinstance(machine, EventMachine):
+        raise DeviceUnavailable(f"stages: expected a GPU, found {backend.name}: take --device cuda")
+    return CudaBackend(backend.curve, StagedMachine(machine), threads=threads)

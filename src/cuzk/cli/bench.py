@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import product
+from typing import Any
 
 import click
 
@@ -14,7 +17,8 @@ from cuzk.bench.msm import MsmCase
 from cuzk.bench.ntt import ORDERS, NttCase
 from cuzk.bench.place import place_of
 from cuzk.bench.prove import SMALLEST, VERIFY_TO, ProveCase
-from cuzk.bench.rows import Row, heading
+from cuzk.bench.rows import Case, Row, heading
+from cuzk.bench.stages import staged
 from cuzk.bench.synthetic import RECIPES
 from cuzk.cli.app import cuzk_group, environment
 from cuzk.cli.options import device_option, json_option, threads_option
@@ -24,7 +28,6 @@ from cuzk.errors import DeviceUnavailable
 from cuzk.prover.devices import open_device, thread_count
 
 LARGEST = 28
-Rows = Callable[[Backend, int], Iterable[Row]]
 _SIZES = re.compile(r"([0-9]{1,2})(?:(?:\.\.|-)([0-9]{1,2}))?")
 
 
@@ -48,27 +51,44 @@ def read_curves(_ctx: click.Context, _parameter: click.Parameter, value: str) ->
     return [curve_named(value, "--curve")]
 
 
-curve_option = click.option(
-    "--curve",
-    "curves",
-    default="both",
-    show_default=True,
-    metavar="bn254|bls12_381|both",
-    callback=read_curves,
-    help="Which curve.",
+OPTIONS = (
+    click.option(
+        "--curve",
+        "curves",
+        default="both",
+        show_default=True,
+        metavar="bn254|bls12_381|both",
+        callback=read_curves,
+        help="Which curve.",
+    ),
+    click.option(
+        "--log",
+        "logs",
+        default="12..16",
+        show_default=True,
+        metavar="SIZES",
+        callback=read_sizes,
+        help="log2 of the sizes: 16..20 or 16,18,20.",
+    ),
+    device_option,
+    threads_option,
+    click.option(
+        "--reps", type=click.IntRange(1), default=7, show_default=True, help="Repetitions of each."
+    ),
+    click.option(
+        "--stages",
+        is_flag=True,
+        help="On a GPU: once more with every kernel timed by itself, milliseconds and launches of each.",
+    ),
+    json_option,
 )
-log_option = click.option(
-    "--log",
-    "logs",
-    default="12..16",
-    show_default=True,
-    metavar="SIZES",
-    callback=read_sizes,
-    help="log2 of the sizes: 16..20 or 16,18,20.",
-)
-reps_option = click.option(
-    "--reps", type=click.IntRange(1), default=7, show_default=True, help="Times each is repeated."
-)
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What every measurement can be asked; but for ``logs`` it is for :func:`_measure`."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
 
 
 @cuzk_group.group("bench", short_help="Measure MSM, NTT and proofs.")
@@ -81,36 +101,19 @@ def bench_group() -> None:
 
 
 @bench_group.command("msm", short_help="Multi-scalar multiplication.")
-@curve_option
 @click.option("--group", type=click.Choice([*GROUPS, "both"]), default="g1", show_default=True)
-@log_option
 @click.option("--scalars", type=click.Choice(KINDS), default="random", show_default=True)
-@device_option
-@threads_option
-@reps_option
-@json_option
-def msm_command(
-    curves: list[Curve],
-    group: str,
-    logs: list[int],
-    scalars: str,
-    device: str,
-    threads: int | None,
-    reps: int,
-    as_json: bool,
-) -> None:
+@with_options
+def msm_command(group: str, scalars: str, logs: list[int], **options: Any) -> None:
     """2^LOG points, known multiples of the generator, so that the sum is known at any size.
 
     --scalars: random (uniform below r), witness (half zeros, a quarter ones, the rest short and long), ones.
     """
     groups = GROUPS if group == "both" else (group,)
-    cases = [MsmCase(g, log_n, scalars) for g in groups for log_n in logs]
-    _measure(curves, device, threads, as_json, lambda b, t: (c.run(b, reps, t) for c in cases))
+    _measure([MsmCase(g, log_n, scalars) for g in groups for log_n in logs], **options)
 
 
 @bench_group.command("ntt", short_help="Number-theoretic transform.")
-@curve_option
-@log_option
 @click.option(
     "--order",
     type=click.Choice([*ORDERS, "both"]),
@@ -119,35 +122,14 @@ def msm_command(
     help="nr: forward, natural to bit-reversed; rn: inverse, bit-reversed to natural.",
 )
 @click.option("--coset", is_flag=True, help="On the odd coset, as a proof's quotient needs it.")
-@device_option
-@threads_option
-@reps_option
-@json_option
-def ntt_command(
-    curves: list[Curve],
-    logs: list[int],
-    order: str,
-    coset: bool,
-    device: str,
-    threads: int | None,
-    reps: int,
-    as_json: bool,
-) -> None:
-    """2^LOG scalars in place, twiddles already made; checked at a random point and by going back."""
+@with_options
+def ntt_command(order: str, coset: bool, logs: list[int], **options: Any) -> None:
+    """2^LOG scalars in place, tables already made; checked at a random point and by going back."""
     orders = ORDERS if order == "both" else (order,)
-    cases = [NttCase(log_n, coset, orders) for log_n in logs]
-    _measure(
-        curves,
-        device,
-        threads,
-        as_json,
-        lambda b, t: (row for c in cases for row in c.run(b, reps, t)),
-    )
+    _measure([NttCase(log_n, coset, orders) for log_n in logs], **options)
 
 
 @bench_group.command("prove", short_help="Whole proofs, phase by phase.")
-@curve_option
-@log_option
 @click.option("--recipe", type=click.Choice(RECIPES), default=RECIPES[0], show_default=True)
 @click.option(
     "--verify-to",
@@ -157,43 +139,38 @@ def ntt_command(
     metavar="LOG",
     help="Largest size with a real key, made here; above, A, B, C are compared with logarithms.",
 )
-@device_option
-@threads_option
-@reps_option
-@json_option
-def prove_command(
-    curves: list[Curve],
-    logs: list[int],
-    recipe: str,
-    verify_to: int,
-    device: str,
-    threads: int | None,
-    reps: int,
-    as_json: bool,
-) -> None:
+@with_options
+def prove_command(recipe: str, verify_to: int, logs: list[int], **options: Any) -> None:
     """A dense circuit of 2^LOG rows, every witness value of full length, the key resident.
 
     Above --verify-to the key is synthetic: random points, so that times are real but proofs verify nowhere.
     """
     if min(logs) < SMALLEST:
         raise click.UsageError(f"--log: expected {SMALLEST} at least, found {min(logs)}.")
-    cases = [ProveCase(recipe, log_n, verify_to) for log_n in logs]
-    _measure(curves, device, threads, as_json, lambda b, t: (c.run(b, reps, t) for c in cases))
+    _measure([ProveCase(recipe, log_n, verify_to) for log_n in logs], **options)
 
 
 def _measure(
-    curves: list[Curve], device: str, threads: int | None, as_json: bool, rows_of: Rows
+    cases: Sequence[Case],
+    curves: list[Curve],
+    device: str,
+    threads: int | None,
+    reps: int,
+    stages: bool,
+    as_json: bool,
 ) -> None:
     """Rows as they come, or all of them as one object."""
     count, rows = thread_count(threads), list[Row]()
     place: dict[str, str] = {}
-    for curve in curves:
-        backend = _open(device, curve, count)
+    for curve, case in product(curves, cases):
+        backend = _open(
+            device, curve, count
+        )  # a new one each: it plans its memory for one kind of work
         if not place:
             place = place_of(backend, count)
             if not as_json:
                 say(", ".join(place.values()) + "\n" + heading(clock_of(backend).measures))
-        for row in rows_of(backend, count):
+        for row in _rows(case, backend, reps, count, stages):
             rows.append(row)
             if not as_json:
                 say("\n".join(row.lines()))
@@ -202,6 +179,15 @@ def _measure(
         return
     for checked in dict.fromkeys(row.checked for row in rows):
         say(f"checked: {checked}")
+
+
+def _rows(case: Case, backend: Backend, reps: int, threads: int, stages: bool) -> Iterable[Row]:
+    """With ``stages`` once more on a machine that times every kernel: its marks would disturb the medians."""
+    rows = case.run(backend, reps, threads)
+    if not stages:
+        return rows
+    again = case.run(staged(backend, threads), 1, threads)
+    return [replace(row, stages=other.stages) for row, other in zip(rows, again, strict=True)]
 
 
 def _open(device: str, curve: Curve, threads: int) -> Backend:

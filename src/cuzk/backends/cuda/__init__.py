@@ -62,6 +62,11 @@ class CudaBackend:
         self._constants: dict[int, Memory] = {}
         self._kept: WeakSet[Bases | DeviceMatrix] = WeakSet()
 
+    @property
+    def machine(self) -> Machine:
+        """The stream that it works on."""
+        return self._machine
+
     def plan(self, work: Workload) -> int:
         """Points that the plan leaves no room for stay in host memory, as they are put."""
         free, longest = self._machine.free_bytes(), self._sums.longest
