@@ -12,11 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.backends.cuda.twiddles import Table, Twiddles
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
-from cuzk.vectors import pack
+from cuzk.vectors import Scalars
 
 LOG_TILE = 11  # elements of a tile: 64 KiB of shared memory, two tiles on a processor
 LOG_ELEMENTS = 3  # of a thread
@@ -120,20 +122,23 @@ class Transforms:
         scale: int = 1,
         second: Memory | None = None,
     ) -> None:
-        """Transform ``values`` in place, and ``second`` in the same launches; results times ``scale``.
+        """Transform ``values`` in place, and ``second`` in the same launches; results times ``scale``
+        (64 N bytes more where that is not 1).
 
         Montgomery form; ``root`` is a primitive 2^log_n-th root of unity, plain as ``shift`` and ``scale``.
         """
         work = self._work(log_n, root, values, second)
-        factor = self._factor(scale)
         table = self._twiddles.table(log_n, root, shift, inverse=inverse)
         if log_n < LOG_FEW:
             for vector in work.vectors:
-                self._few(vector, table, log_n, inverse, factor)
+                how = (log_n, int(table.coset), int(inverse))
+                self._machine.launch(self._unit, "transform_few", 1, 8, vector, table.memory, *how)
         elif inverse:
-            self._join(work, plan(log_n, self._log_tile), table, log_n, factor)
+            self._join(work, plan(log_n, self._log_tile), table, log_n)
         else:
-            self._divide(work, plan(log_n, self._log_tile), table, factor)
+            self._divide(work, plan(log_n, self._log_tile), table)
+        if scale % self._curve.r != 1:
+            self._scale(work, scale)
 
     def extend(
         self, values: Memory, log_n: int, root: int, shift: int, *, second: Memory | None = None
@@ -150,10 +155,10 @@ class Transforms:
         plain = self._twiddles.table(log_n, root, 1, inverse=True)
         coset = self._twiddles.table(log_n, root, shift, inverse=False)
         top, *rest = plan(log_n, self._log_tile)
-        self._join(work, rest, plain, 0, None)
+        self._join(work, rest, plain, 0)
         tables = (plain.memory, coset.memory)
         self._launch("extend_pass", work, top, *tables, log_n, top.stages, int(coset.coset))
-        self._divide(work, rest, coset, None)
+        self._divide(work, rest, coset)
 
     def bit_reverse(self, values: Memory, log_n: int) -> None:
         """Between natural and bit-reversed order, in place."""
@@ -161,28 +166,17 @@ class Transforms:
         blocks = min(-(-(1 << log_n) // 256), 1 << 16)
         self._machine.launch(self._unit, "bit_reverse", blocks, 256, values, log_n)
 
-    def _divide(
-        self, work: _Work, passes: Sequence[Pass], table: Table, factor: Memory | None
-    ) -> None:
+    def _divide(self, work: _Work, passes: Sequence[Pass], table: Table) -> None:
         for p in passes:
-            last = factor if factor and p is passes[-1] else 0
             stages = (work.log_n, p.first, p.stages, int(table.coset))
-            self._launch("divide_pass", work, p, table.memory, *stages, last)
+            self._launch("divide_pass", work, p, table.memory, *stages)
 
-    def _join(
-        self,
-        work: _Work,
-        passes: Sequence[Pass],
-        table: Table,
-        halvings: int,
-        factor: Memory | None,
-    ) -> None:
-        """``passes`` in their forward order."""
+    def _join(self, work: _Work, passes: Sequence[Pass], table: Table, halvings: int) -> None:
+        """``passes`` in their forward order; the result is divided by 2^halvings."""
         for p in reversed(passes):
-            final = p is passes[0]
-            last = (halvings if final else 0, factor if factor and final else 0)
             stages = (work.log_n, p.first, p.stages, int(table.coset))
-            self._launch("join_pass", work, p, table.memory, *stages, *last)
+            last = halvings if p is passes[0] else 0
+            self._launch("join_pass", work, p, table.memory, *stages, last)
 
     def _launch(self, kernel: str, work: _Work, p: Pass, *args: Memory | int) -> None:
         blocks = len(work.vectors) << work.log_n - p.log_tile
@@ -192,22 +186,13 @@ class Transforms:
             self._unit, kernel, blocks, p.threads, first, second, *args, shared=p.shared_bytes
         )
 
-    def _few(
-        self, values: Memory, table: Table, log_n: int, inverse: bool, factor: Memory | None
-    ) -> None:
-        how = (log_n, int(table.coset), int(inverse), factor or 0)
-        self._machine.launch(self._unit, "transform_few", 1, 8, values, table.memory, *how)
-
-    def _factor(self, scale: int) -> Memory | None:
-        """As the kernels take constants: w and floor(2^256 w / r)."""
-        r = self._curve.r
-        w = scale % r
-        if w == 1:
-            return None
-        words = pack([w, (w << 256) // r], 4)
-        memory = self._machine.alloc(words.nbytes)
-        self._machine.upload(memory, words)
-        return memory
+    def _scale(self, work: _Work, scale: int) -> None:
+        words = np.ascontiguousarray(Scalars.from_ints(self._curve, [scale], montgomery=True).words)
+        factor, n = self._machine.alloc(words.nbytes), 1 << work.log_n
+        self._machine.upload(factor, words)
+        unit, blocks = Unit("vector.cu", self._curve), min(-(-n // 256), 1 << 16)
+        for vector in work.vectors:
+            self._machine.launch(unit, "pointwise", blocks, 256, vector, 0, 0, factor, vector, n)
 
     def _work(self, log_n: int, root: int | None, values: Memory, second: Memory | None) -> _Work:
         """KernelError where sizes or the root do not fit."""

@@ -28,23 +28,23 @@ inline bool has_ones(size first, size stages, size coset) { return !coset && fir
 // not the last has at least 4 stages and four columns in a tile.
 KERNEL(256, 2)
 divide_pass(Fr* values, Fr* second, const Constant* table, size log_n, size first, size stages,
-            size coset, const Constant* scale) {
+            size coset) {
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
-  divide(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)}, {first + stages == log_n, 0, scale});
+  divide(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)}, {first + stages == log_n, 0});
   put_back(tile, at.values);
 }
 
 // The same backwards. `halvings`: the result is divided by 2^halvings.
 KERNEL(256, 2)
 join_pass(Fr* values, Fr* second, const Constant* table, size log_n, size first, size stages, size coset,
-          size halvings, const Constant* scale) {
+          size halvings) {
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
   join(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)},
-       {first == 0, (u32)halvings, scale});
+       {first == 0, (u32)halvings});
   put_back(tile, at.values);
 }
 
@@ -55,15 +55,14 @@ extend_pass(Fr* values, Fr* second, const Constant* table, const Constant* coset
   Vectors at(values, second);
   Tile tile(log_n, 0, stages, at.index);
   fetch(tile, at.values);
-  join(tile, {table, 0, (u32)stages, false, has_ones(0, stages, 0)}, {true, (u32)log_n, nullptr});
-  divide(tile, {coset_table, 0, (u32)stages, coset != 0, false}, {stages == log_n, 0, nullptr});
+  join(tile, {table, 0, (u32)stages, false, has_ones(0, stages, 0)}, {true, (u32)log_n});
+  divide(tile, {coset_table, 0, (u32)stages, coset != 0, false}, {stages == log_n, 0});
   put_back(tile, at.values);
 }
 
 // A whole transform of fewer than 16 elements, a butterfly for each of up to 8 threads in one block.
 KERNEL(8, 1)
-transform_few(Loose* values, const Constant* table, size log_n, size coset, size inverse,
-              const Constant* scale) {
+transform_few(Loose* values, const Constant* table, size log_n, size coset, size inverse) {
   u32 t = threadIdx.x, n = 1u << log_n;
   for (u32 i = 0; i < log_n; i++) {
     u32 s = inverse ? (u32)log_n - 1 - i : i, half = n >> (s + 1);
@@ -78,7 +77,6 @@ transform_few(Loose* values, const Constant* table, size log_n, size coset, size
     __syncthreads();
   }
   for (u32 i = t; i < n; i += blockDim.x) {
-    if (scale) values[i] = values[i] * *scale;
     values[i].value = inverse && log_n ? divided(values[i].value, (u32)log_n) : values[i].reduced();
   }
 }

@@ -14,6 +14,15 @@ namespace cuzk::CUZK_PATH {
 using Piece = ulonglong2;  // half a scalar
 static_assert(sizeof(Loose) == 2 * sizeof(Piece));
 
+// x, but what is computed from it is computed anew: the places of a thread's elements would otherwise be kept
+// in registers from the first use to the last, and spilled.
+inline u32 anew(u32 x) {
+#ifdef CUZK_DEVICE
+  asm volatile("" : "+r"(x));
+#endif
+  return x;
+}
+
 struct Tile {
   u32 log, columns, stride;  // all logarithms
   u32 block;                 // its place among tiles along the index, not across columns
@@ -36,7 +45,9 @@ struct Tile {
   }
   // Where half h of the element at p is: eight lanes that touch positions which differ in three bits next to
   // each other, or four neighbours in both halves, meet no bank twice.
-  Piece& half(u32 p, u32 h) const { return shared[(h << log) + (p ^ (p >> 3 & 7) ^ h << 2)]; }
+  static u32 slot(u32 p) { return p ^ (p >> 3 & 7); }
+  Piece& half(u32 p, u32 h) const { return at_slot(slot(p), h); }
+  Piece& at_slot(u32 slot, u32 h) const { return shared[(slot ^ h << 2) + (h << log)]; }
 };
 
 // The tile from and to the vector: 16 pieces for each thread, neighbours to neighbours. Positions that
@@ -53,73 +64,81 @@ inline void fetch(const Tile& tile, const Fr* values) {
   __syncthreads();
 }
 inline void put_back(const Tile& tile, Fr* values) {
-  u32 p = threadIdx.x >> 1, h = threadIdx.x & 1, step = blockDim.x >> 1;
+  u32 thread = anew(threadIdx.x), p = thread >> 1, h = thread & 1, step = blockDim.x >> 1;
   size distance = tile.offset(step) * 2;
   auto* to = reinterpret_cast<Piece*>(values + tile.base + tile.offset(p)) + h;
-#pragma unroll 4  // all 16 places would be kept in registers, and spilled, from the fetch on
+#pragma unroll
   for (u32 j = 0; j < 16; j++) to[j * distance] = tile.half(p + j * step, h);
 }
 
-// Three bits turned right.
-inline u32 turned(u32 q, u32 by) { return (q >> by | q << (3 - by)) & 7; }
+// Where this thread's eight elements are: positions that differ in the bits [low, low + 3). Slots of
+// disjoint bits add up.
+struct Places {
+  u32 base, bit[3];
 
-// This thread's position with the bits [low, low + 3) zero.
-inline u32 position(u32 low) {
-  u32 rest = threadIdx.x >> low;
-  return rest << (low + 3) | (threadIdx.x - (rest << low));
-}
-// x[q] is the element whose three bits are q turned by `by`.
-inline void take(const Tile& tile, Loose (&x)[8], u32 low, u32 by) {
-  u32 p = position(low);
+  explicit Places(u32 low) {
+    u32 rest = threadIdx.x >> low;
+    base = Tile::slot(rest << (low + 3) | (threadIdx.x - (rest << low)));
+    for (u32 i = 0; i < 3; i++) bit[i] = Tile::slot(1u << (low + i));
+  }
+  u32 operator[](u32 q) const {
+    return base ^ (q & 1 ? bit[0] : 0) ^ (q & 2 ? bit[1] : 0) ^ (q & 4 ? bit[2] : 0);
+  }
+};
+inline void take(const Tile& tile, Loose (&x)[8], u32 low) {
+  Places places(low);
 #pragma unroll
   for (u32 q = 0; q < 8; q++) {
     auto* piece = reinterpret_cast<Piece*>(x + q);
-#pragma unroll
-    for (u32 h = 0; h < 2; h++) piece[h] = tile.half(p | turned(q, by) << low, h);
+    piece[0] = tile.at_slot(places[q], 0), piece[1] = tile.at_slot(places[q], 1);
   }
 }
-inline void give(const Tile& tile, const Loose (&x)[8], u32 low, u32 by) {
-  u32 p = position(low);
+inline void give(const Tile& tile, const Loose (&x)[8], u32 low) {
+  Places places(anew(low));
 #pragma unroll
   for (u32 q = 0; q < 8; q++) {
     auto* piece = reinterpret_cast<const Piece*>(x + q);
-#pragma unroll
-    for (u32 h = 0; h < 2; h++) tile.half(p | turned(q, by) << low, h) = piece[h];
+    tile.at_slot(places[q], 0) = piece[0], tile.at_slot(places[q], 1) = piece[1];
   }
+  __syncthreads();
 }
 
 // The table's entry 1 + k is c_k, that of the mirror of k is -1 / c_k: the bits of k below its highest
 // are inverted. Entry 0, for the mirror of k = 0, is -1.
 inline u32 mirrored(u32 k) { return k ? 1 + (k ^ ((1u << (31 - __clz(k))) - 1)) : 0; }
 
-// Stages on eight elements, of which the i-th and the (i + 4)-th meet in every stage: each turns the three
-// bits left by one. `block` is the number of their block in the first stage; k = 0 is skipped where c_0 = 1.
-template <bool ones>
-inline void divide_stage(Loose (&x)[8], const Constant* table, u32 block, u32 j) {
-  Loose y[8];
+// Stage j of up to three on eight elements: 2^j blocks, the first has number `block` << j in its stage. The
+// product by c_0 = 1 is skipped where the caller knows of `ones`.
+template <u32 j, bool ones>
+inline void divide_stage(Loose (&x)[8], const Constant* table, u32 block) {
+  constexpr u32 half = 4 >> j;
 #pragma unroll
-  for (u32 i = 0; i < 4; i++) {
-    u32 k = i & ((1u << j) - 1);
-    Loose b = x[i + 4];
-    if (!(ones && k == 0)) b = b * load(table + 1 + ((block << j) + k));
-    y[2 * i] = x[i] + b;
-    y[2 * i + 1] = x[i] - b;
+  for (u32 k = 0; k < 1u << j; k++) {
+    Constant c;
+    if (!(ones && k == 0)) c = load(table + 1 + ((block << j) + k));
+#pragma unroll
+    for (u32 i = 2 * half * k; i < 2 * half * k + half; i++) {
+      Loose a = x[i], b = x[i + half];
+      if (!(ones && k == 0)) b = b * c;
+      x[i] = a + b;
+      x[i + half] = a - b;
+    }
   }
-#pragma unroll
-  for (u32 i = 0; i < 8; i++) x[i] = y[i];
 }
-template <bool ones>
-inline void join_stage(Loose (&x)[8], const Constant* table, u32 block, u32 j) {
-  Loose y[8];
+template <u32 j, bool ones>
+inline void join_stage(Loose (&x)[8], const Constant* table, u32 block) {
+  constexpr u32 half = 4 >> j;
 #pragma unroll
-  for (u32 i = 0; i < 4; i++) {
-    u32 k = i & ((1u << j) - 1);
-    Loose a = x[2 * i], b = x[2 * i + 1];
-    y[i] = a + b;
-    y[i + 4] = ones && k == 0 ? a - b : (b - a) * load(table + mirrored((block << j) + k));
+  for (u32 k = 0; k < 1u << j; k++) {
+    Constant c;
+    if (!(ones && k == 0)) c = load(table + mirrored((block << j) + k));
+#pragma unroll
+    for (u32 i = 2 * half * k; i < 2 * half * k + half; i++) {
+      Loose a = x[i], b = x[i + half];
+      x[i] = a + b;
+      x[i + half] = ones && k == 0 ? a - b : (b - a) * c;
+    }
   }
-#pragma unroll
-  for (u32 i = 0; i < 8; i++) x[i] = y[i];
 }
 
 // What a pass knows of the transform.
@@ -128,39 +147,37 @@ struct Stages {
   u32 first, count;
   bool coset, ones;  // ones: the first three have c_0 = 1 (the pass begins with stage 0, no coset)
 
-  // Stages of the group at the top of the rows: what threes leave.
-  u32 top() const { return (count - 1) % 3 + 1; }
+  // Stages of the first group: what threes leave.
+  u32 rest() const { return (count - 1) % 3 + 1; }
   // Number of this thread's block in the first stage of the group at `low`, as the table counts.
   u32 block(const Tile& tile, u32 low, u32 done) const {
     return (coset ? 1u << (first + done) : 0) + (tile.block << (tile.log - low - 3)) + (threadIdx.x >> low);
   }
 };
 
-// x / 2^log by one step of Montgomery's reduction; 0 < log < 64, x < 2r.
+// x / 2^log by one step of Montgomery's reduction; 0 < log < 32, x < 2r.
 inline Fr divided(const Fr& x, u32 log) {
   using P = Fr::P;
-  u64 t[Fr::N + 1] = {x.w[0] << (64 - log)};
-  for (int j = 1; j < Fr::N; j++) t[j] = x.w[j] << (64 - log) | x.w[j - 1] >> log;
-  t[Fr::N] = x.w[Fr::N - 1] >> log;
-  u64 q = t[0] * P::inverse, carry = 0;
-  mul_add(q, P::modulus[0], t[0], carry);
-  for (int j = 1; j < Fr::N; j++) t[j - 1] = mul_add(q, P::modulus[j], t[j], carry);
-  t[Fr::N - 1] = t[Fr::N] + carry;
-  return Fr::from_words(t).reduced_once();
+  using L = Limbs<P>;
+  u32 modulus[L::N], up = 32 - log;
+  L::split(modulus, P::modulus);
+  u64 even[Fr::N], odd[Fr::N] = {}, shifted[Fr::N];
+  for (int i = 0; i < Fr::N; i++) even[i] = x.w[i] << up | (i ? x.w[i - 1] >> (64 - up) : 0);
+  L::add_quotient(even, odd, modulus);
+  for (int i = 0; i + 1 < Fr::N; i++) shifted[i] = join(high_half(even[i]), low_half(even[i + 1]));
+  shifted[Fr::N - 1] = join(high_half(even[Fr::N - 1]), (u32)(x.w[Fr::N - 1] >> (64 - up)));
+  add_words<Fr::N>(odd, shifted);
+  L::reduce_once(odd);
+  return Fr::from_words(odd);
 }
 
 // What follows the last stage of a pass: nothing, or the end of the transform, with values below r.
 struct Finish {
   bool last;
   u32 halvings;
-  const Constant* scale;
 
   void operator()(Loose (&x)[8]) const {
     if (!last) return;
-    if (scale) {
-#pragma unroll
-      for (u32 q = 0; q < 8; q++) x[q] = x[q] * load(scale);
-    }
 #pragma unroll
     for (u32 q = 0; q < 8; q++) x[q].value = halvings ? divided(x[q].value, halvings) : x[q].reduced();
   }
@@ -168,47 +185,44 @@ struct Finish {
 
 // From the tile to the tile: all rows, from the top.
 inline void divide(const Tile& tile, const Stages& stages, const Finish& finish) {
-  u32 done = 0, count = stages.top(), low = tile.columns + stages.count - 3;
-  while (true) {
+  u32 count = stages.rest(), low = tile.columns + stages.count - 3;
+  for (u32 done = 0; done < stages.count; done += count, low -= count, count = 3) {
     Loose x[8];
-    take(tile, x, low, 0);
+    take(tile, x, low);
     u32 block = stages.block(tile, low, done);
     if (stages.ones && done == 0) {
-#pragma unroll
-      for (u32 j = 0; j < 3; j++) divide_stage<true>(x, stages.table, 0, j);
+      divide_stage<0, true>(x, stages.table, 0);
+      divide_stage<1, true>(x, stages.table, 0);
+      divide_stage<2, true>(x, stages.table, 0);
     } else {
-#pragma unroll 1
-      for (u32 j = 0; j < count; j++) divide_stage<false>(x, stages.table, block, j);
+      divide_stage<0, false>(x, stages.table, block);
+      if (count > 1) divide_stage<1, false>(x, stages.table, block);
+      if (count > 2) divide_stage<2, false>(x, stages.table, block);
     }
-    bool last = done + count == stages.count;
-    if (last) finish(x);
-    give(tile, x, low, count);
-    __syncthreads();
-    if (last) return;
-    done += count, low -= count, count = 3;
+    if (done + count == stages.count) finish(x);
+    give(tile, x, low);
   }
 }
 
-// The same from the bottom, inverted.
+// The same from the bottom, inverted. Here the lowest rows are the ones that threes leave: their group does
+// the last of its stages only.
 inline void join(const Tile& tile, const Stages& stages, const Finish& finish) {
-  u32 left = stages.count, low = tile.columns;
-  while (left) {
-    u32 count = left > 3 ? 3 : left;
-    low = tile.columns + (left > 3 ? stages.count - left : stages.count - 3);
-    left -= count;
+  u32 count = stages.rest(), end = tile.columns + stages.count;
+  for (u32 low = tile.columns; low < end; low += count, count = 3) {
     Loose x[8];
-    take(tile, x, low, count);
-    u32 block = stages.block(tile, low, left);
-    if (stages.ones && left == 0) {
-#pragma unroll
-      for (u32 j = 3; j-- > 0;) join_stage<true>(x, stages.table, 0, j);
+    take(tile, x, low);
+    u32 done = end - 3 - low, block = stages.block(tile, low, done);
+    if (stages.ones && done == 0) {
+      join_stage<2, true>(x, stages.table, 0);
+      join_stage<1, true>(x, stages.table, 0);
+      join_stage<0, true>(x, stages.table, 0);
     } else {
-#pragma unroll 1
-      for (u32 j = count; j-- > 0;) join_stage<false>(x, stages.table, block, j);
+      join_stage<2, false>(x, stages.table, block);
+      if (count > 1) join_stage<1, false>(x, stages.table, block);
+      if (count > 2) join_stage<0, false>(x, stages.table, block);
     }
-    if (left == 0) finish(x);
-    give(tile, x, low, 0);
-    __syncthreads();
+    if (low + count == end) finish(x);
+    give(tile, x, low);
   }
 }
 
