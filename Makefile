@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/cuzk -type f -not -name '*.so' -not -path '*/__pycache__/*')
 
-.PHONY: prove test check slow interop bench clean
+.PHONY: prove test check slow interop gpu bench clean
 
 # Prove the example circuit from nothing and verify the proof.
 prove: .venv/installed
@@ -31,6 +31,10 @@ slow: .venv/installed .venv/test
 interop: .venv/installed .venv/test build/interop/node_modules
 	$(BIN)/pytest -m "interop and not slow"
 
+# On a machine with an NVIDIA GPU; where none can be used these tests fail, elsewhere they skip.
+gpu: .venv/installed .venv/test .venv/cuda
+	CUZK_REQUIRE_GPU=1 $(BIN)/pytest -m gpu
+
 bench: .venv/installed
 	$(BIN)/python -m bench
 
@@ -43,7 +47,7 @@ clean:
 	@$(PIP) install --no-build-isolation .
 	@touch $@
 
-.venv/test .venv/check: pyproject.toml | .venv/installed
+.venv/test .venv/check .venv/cuda: pyproject.toml | .venv/installed
 	@echo installing: $@
 	@$(PIP) install --no-build-isolation ".[$(@F)]"
 	@touch $@

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the native core in place, with what a GPU machine has and nothing from the network, then runs a command:
 #
-#   bench/gpu_check.sh                     doctor, and the tests of the backends on every device that is there
+#   bench/gpu_check.sh                     doctor, and the tests that need a GPU (they fail without one)
 #   bench/gpu_check.sh COMMAND ...         the command, with this tree as the package: python3 -m cuzk bench msm
 #
 # Needed: python3 (or PYTHON) 3.11+ with its headers, numpy, nanobind, click, rich; cmake, ninja, a C++20
@@ -45,6 +45,7 @@ if [ $# -gt 0 ]; then
   say "running: $*"
   exec "$@"
 fi
-say "running: python -m cuzk doctor; pytest tests/backends"
+say "running: python -m cuzk doctor; CUZK_REQUIRE_GPU=1 pytest -m gpu"
 "$python" -m cuzk doctor
-exec "$python" -m pytest tests/backends -m "not slow" -p no:cacheprovider
+export CUZK_REQUIRE_GPU=1
+exec "$python" -m pytest -m gpu -p no:cacheprovider tests

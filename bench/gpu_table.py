@@ -150,10 +150,21 @@ def wanted(logs: list[int], names: list[str]) -> Iterator[tuple[int, Line]]:
                 yield log_n, line
 
 
+def ready(options: argparse.Namespace, threads: int) -> dict[str, str]:
+    """Compile or load the kernels, which the first case would else pay for."""
+    place: dict[str, str] = {}
+    for name in dict.fromkeys(line.curve for line in LINES):
+        start = time.monotonic()
+        backend, _ = open_device(options.device, CURVES[name], threads)
+        place = place or place_of(backend, threads)
+        say(f"{backend.name}, {name}: ready in {time.monotonic() - start:.1f} s")
+    return place
+
+
 def fill(table: Table, options: argparse.Namespace, threads: int) -> dict[str, str]:
     """Measure what the budget allows; the place it was measured in."""
     end = time.monotonic() + options.budget
-    place: dict[str, str] = {}
+    place = ready(options, threads)
     spent: dict[Line, tuple[int, float]] = {}  # size and seconds of a line's last case
     for log_n, line in wanted(options.log, options.lines.split(",")):
         last, seconds = spent.get(line, (log_n, 0.0))
@@ -166,7 +177,6 @@ def fill(table: Table, options: argparse.Namespace, threads: int) -> dict[str, s
             continue
         try:  # a new backend for each: it plans its memory for one kind of work
             backend, _ = open_device(options.device, CURVES[line.curve], threads)
-            place = place or place_of(backend, threads)
             cell = table.add(line, log_n, line.measure(backend, log_n, threads))
         except CuzkError as error:
             table.left_out[line, log_n] = f"{type(error).__name__}: {error}"

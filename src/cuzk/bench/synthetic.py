@@ -12,6 +12,7 @@ k_(i mod m) G instead: sums cost the same, and what each must be is known; its p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,9 @@ ALPHA, BETA, GAMMA, DELTA = 2**190 + 7, 2**180 + 11, 2**160 + 3, 2**170 + 13
 OFFSETS = {"a": 0, "b_g1": 1, "l": 2, "h": 3, "b_g2": 0}  # queries start at different points
 
 
+@lru_cache(maxsize=1)
 def dense(curve: Curve, log_n: int, threads: int) -> tuple[Matrices, Scalars]:
-    """Circuit and a witness that satisfies it; log_n from 4."""
+    """Circuit and a witness that satisfies it, log_n from 4; the last one made is kept."""
     constraints = (1 << log_n) - 2
     width = min(1 << 14, 1 << (log_n - 2))
     values = _layers(curve, constraints, width, threads)
