@@ -51,28 +51,58 @@ struct Xyzz {
     F u = y.doubled(), v = u.squared(), w = u * v, s = x * v;
     F x2 = x.squared(), m = x2.doubled() + x2;
     F x3 = m.squared() - s.doubled();
-    return {x3, m * (s - x3) - w * y, v * zz, w * zzz};
+    return {x3, F::difference(m, s - x3, w, y), v * zz, w * zzz};
+  }
+  // 2 p by the same formulas with ZZ = ZZZ = 1; p is not infinity.
+  static constexpr Xyzz twice(const Affine<F>& p) {
+    F u = p.y.doubled(), v = u.squared(), w = u * v, s = p.x * v;
+    F x2 = p.x.squared(), m = x2.doubled() + x2;
+    F x3 = m.squared() - s.doubled();
+    return {x3, F::difference(m, s - x3, w, p.y), v, w};
   }
 
+  // 8 products and 2 squares, two products with one reduction.
   constexpr Xyzz operator+(const Affine<F>& o) const {
-    if (o.is_infinity()) return *this;
-    if (is_infinity()) return from_affine(o);
+    if constexpr (early_exits)
+      if (is_infinity() || o.is_infinity()) return special_sum(*this, o, false);
     F p = o.x * zz - x, r = o.y * zzz - y;
-    if (p.is_zero()) return r.is_zero() ? doubled() : infinity();
-    F pp = p.squared(), ppp = p * pp, q = x * pp;
-    F x3 = r.squared() - ppp - q.doubled();
-    return {x3, r * (q - x3) - y * ppp, zz * pp, zzz * ppp};
+    if (p.is_zero() || is_infinity() || o.is_infinity()) return special_sum(*this, o, r.is_zero());
+    Xyzz sum = *this;
+    sum.finish_sum(p, r);
+    return sum;
   }
-
+  // 12 products and 2 squares, likewise.
   constexpr Xyzz operator+(const Xyzz& o) const {
-    if (o.is_infinity()) return *this;
-    if (is_infinity()) return o;
-    F u1 = x * o.zz, s1 = y * o.zzz;
-    F p = o.x * zz - u1, r = o.y * zzz - s1;
-    if (p.is_zero()) return r.is_zero() ? doubled() : infinity();
-    F pp = p.squared(), ppp = p * pp, q = u1 * pp;
-    F x3 = r.squared() - ppp - q.doubled();
-    return {x3, r * (q - x3) - s1 * ppp, zz * o.zz * pp, zzz * o.zzz * ppp};
+    if constexpr (early_exits)
+      if (is_infinity() || o.is_infinity()) return special_sum(*this, o, false);
+    Xyzz sum{x * o.zz, y * o.zzz, zz * o.zz, zzz * o.zzz};
+    F p = o.x * zz - sum.x, r = o.y * zzz - sum.y;
+    if (p.is_zero() || is_infinity() || o.is_infinity()) return special_sum(*this, o, r.is_zero());
+    sum.finish_sum(p, r);
+    return sum;
+  }
+  // The rest of both: x, y over the common zz, zzz, and the differences p, r of the second point's to
+  // them. In place, in an order that leaves few values alive.
+  constexpr void finish_sum(F p, const F& r) {
+    F pp = p.squared();
+    zz = zz * pp;
+    x = x * pp;
+    F ppp = p * pp;
+    zzz = zzz * ppp;
+    p = r.squared() - ppp - x.doubled();
+    y = F::difference(r, x - p, y, ppp);
+    x = p;
+  }
+  // An operand is infinity, or the points are equal or opposite.
+  CUZK_RARE static constexpr Xyzz special_sum(Xyzz a, Affine<F> b, bool equal) {
+    if (b.is_infinity()) return a;
+    if (a.is_infinity()) return from_affine(b);
+    return equal ? twice(b) : infinity();
+  }
+  CUZK_RARE static constexpr Xyzz special_sum(Xyzz a, Xyzz b, bool equal) {
+    if (b.is_infinity()) return a;
+    if (a.is_infinity()) return b;
+    return equal ? a.doubled() : infinity();
   }
 
   // Given 1 / ZZZ: 1 / ZZ = (ZZ / ZZZ)^2.

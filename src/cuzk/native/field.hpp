@@ -135,12 +135,10 @@ struct Field {
   }
   CUZK_INLINE constexpr Field squared() const {
 #ifdef CUZK_LIMBS
-    if constexpr (!Limbs<P>::special) {  // its product is the cheaper: 112 multiplications against 116
+    if constexpr (Limbs<P>::merges) {
       if (!__builtin_is_constant_evaluated()) {
-        u64 wide[2 * N];
         Field square;
-        Limbs<P>::square(wide, w);
-        Limbs<P>::reduce_wide(square.w, wide);
+        Limbs<P>::square(square.w, w);
         return square;
       }
     }

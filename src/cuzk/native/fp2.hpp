@@ -34,12 +34,31 @@ struct Fp2 {
 
   // Karatsuba: three products.
   CUZK_OUT_OF_LINE constexpr Fp2 operator*(const Fp2& o) const {
+#ifdef CUZK_LIMBS
+    if (!__builtin_is_constant_evaluated()) {
+      Fp2 product;
+      Limbs<typename F::P>::multiply_complex(product.c0.w, product.c1.w, c0.w, c1.w, o.c0.w, o.c1.w);
+      return product;
+    }
+#endif
     F low = c0 * o.c0, high = c1 * o.c1;
     F cross = (c0 + c1) * (o.c0 + o.c1);
     return {low - high, cross - low - high};
   }
   // (c0 + c1)(c0 - c1) + 2 c0 c1 u: two products.
-  CUZK_OUT_OF_LINE constexpr Fp2 squared() const { return {(c0 + c1) * (c0 - c1), (c0 * c1).doubled()}; }
+  CUZK_OUT_OF_LINE constexpr Fp2 squared() const {
+#ifdef CUZK_LIMBS
+    if (!__builtin_is_constant_evaluated()) {
+      Fp2 square;
+      Limbs<typename F::P>::square_complex(square.c0.w, square.c1.w, c0.w, c1.w);
+      return square;
+    }
+#endif
+    return {(c0 + c1) * (c0 - c1), (c0 * c1).doubled()};
+  }
+
+  // a * b - c * d.
+  static constexpr Fp2 difference(const Fp2& a, const Fp2& b, const Fp2& c, const Fp2& d) { return a * b - c * d; }
 
   // Conjugate over norm; 0 maps to 0.
   constexpr Fp2 inverse() const {

@@ -53,6 +53,8 @@ inline void add_word_and_products(u64* columns, u64 x, const u32* a, u32 b, u32&
   for (int j = 0; j < K; j++) columns[j + 1] = add_carry(columns[j + 1], (u64)a[2 * j] * b, carry);
   top += (u32)carry;
 }
+// The high word of (above, below) * 2.
+inline u32 shift_in(u32 below, u32 above) { return above << 1 | below >> 31; }
 // -t, and `less` = that - [t != 0].
 inline u32 negated(u32 t, u32& less) {
   less = 0 - t - (t != 0);
@@ -199,6 +201,52 @@ struct Limbs {
     reduce_once(out);
   }
 
+  // a^2 / 2^(32 N). Row i is a_i (a_i + 2 a_(i+1) 2^32 + ...): the limbs of 2 a above i, the first of them
+  // without the bit that a_i shifts into it. It begins at limb 2 i, which is i of the shifted accumulator.
+  static void square(u64* out, const u64* a_words) {
+    static_assert(merges);
+    u32 a[N], twice[N], p[N];
+    split(a, a_words), split(p, P::modulus);
+#pragma unroll
+    for (int i = 1; i < N; i++) twice[i] = shift_in(a[i - 1], a[i]);
+    u64 x[K], y[K];
+    u32 row[N];
+    row_of_square<0>(row, a, twice);
+    set_products<K>(x, row, a[0]);
+    set_products<K>(y, row + 1, a[0]);
+    add_quotient(x, y, p);
+    square_from<1>(x, y, a, twice, p);
+    join_columns(out, x, y);
+    reduce_once(out);
+  }
+  template <int I>
+  static void row_of_square(u32* row, const u32* a, const u32* twice) {
+    row[0] = a[I];
+    if constexpr (I + 1 < N) row[1] = a[I + 1] << 1;
+#pragma unroll
+    for (int j = I + 2; j < N; j++) row[j - I] = twice[j];
+  }
+  template <int I>
+  static void square_from(u64* x, u64* y, const u32* a, const u32* twice, const u32* p) {
+    u64 *even = I % 2 ? y : x, *odd = I % 2 ? x : y;
+    shift_and_add_quotient(even, odd, p);
+    u32 row[N];
+    row_of_square<I>(row, a, twice);
+    constexpr int evens = (N - I) / 2, odds = (N + 1 - I) / 2, first = I % 2;  // columns left of each
+    if constexpr (evens > 0) add_products<evens>(even + K - evens, row + first, a[I], odd[K - 1]);
+    add_products<odds>(odd + K - odds, row + 1 - first, a[I]);
+    if constexpr (I + 1 < N) square_from<I + 1>(x, y, a, twice, p);
+  }
+
+  // The quotient of the next limb, after one limb down: as shift_and_add and add_quotient.
+  static void shift_and_add_quotient(u64* even, u64* odd, const u32* p) {
+    u32 low = low_half(even[0]), x = high_half(odd[0]), m;
+    drop_column(odd);
+    add_quotient_after<K>(low, x, m, inverse, odd, p + 1);
+    even[0] = join(low, high_half(even[0]));
+    add_products<K>(even, p, m, odd[K - 1]);
+  }
+
   // (a b + c d) / 2^(32 N) for a, c <= p and b, d < p; at most 3 p all the way, below 2 p at the end.
   static void sum(u64* out, const u64* a_words, const u64* b_words, const u64* c_words, const u64* d_words) {
     static_assert(merges);
@@ -256,43 +304,6 @@ struct Limbs {
     add_words<N>(out, shifted);
   }
 
-  // The whole square: the products below the diagonal, doubled, and the diagonal.
-  static void square(u64* out, const u64* a_words) {
-    u32 a[N];
-    split(a, a_words);
-    u64 odd[N] = {};
-    out[0] = 0;
-    triangle<0>(out, odd, a);
-    out[N - 1] = 0;
-    add_odd_columns(out, odd);
-#pragma unroll
-    for (int i = N - 1; i > 0; i--) out[i] = out[i] << 1 | out[i - 1] >> 63;
-    out[0] <<= 1;
-    u64 diagonal[N];
-#pragma unroll
-    for (int i = 0; i < N; i++) diagonal[i] = (u64)a[i] * a[i];
-    add_words<N>(out, diagonal);
-  }
-  // Row I: a_I times a_(I+1), a_(I+3), ... in odd columns from I on, times a_(I+2), ... in even ones from
-  // I + 1 on. The row with a_(N-1) reaches a new column, where the other row's carry goes.
-  template <int I>
-  static void triangle(u64* even, u64* odd, const u32* a) {
-    constexpr int odds = (N - I) / 2, evens = (N - 1 - I) / 2;
-    if constexpr (I == 0) {
-      set_products<odds>(odd, a + 1, a[0]);
-      set_products<evens>(even + 1, a + 2, a[0]);
-    } else if constexpr (I % 2 == 0) {
-      odd[I + odds - 1] = 0;
-      add_products<odds>(odd + I, a + I + 1, a[I]);
-      if constexpr (evens > 0) add_products<evens>(even + I + 1, a + I + 2, a[I], odd[I + odds - 1]);
-    } else {
-      even[I + evens] = 0;
-      add_products<evens>(even + I + 1, a + I + 2, a[I]);
-      add_products<odds>(odd + I, a + I + 1, a[I], even[I + evens]);
-    }
-    if constexpr (I + 2 < N) triangle<I + 1>(even, odd, a);
-  }
-
   // t / 2^(32 N) for t < 2^(32 N) p, 2 K words, which are used up; below 2 p.
   static void reduce_wide_lazy(u64* out, u64* t) {
     static_assert(!special);
@@ -305,11 +316,7 @@ struct Limbs {
 #pragma unroll
     for (int i = 1; i < N; i++) {
       u64 *even = i % 2 ? y : x, *odd = i % 2 ? x : y;
-      u32 low = low_half(even[0]), carried = high_half(odd[0]);
-      drop_column(odd);
-      add_quotient_after<K>(low, carried, m, inverse, odd, p + 1);
-      even[0] = join(low, high_half(even[0]));
-      add_products<K>(even, p, m, odd[K - 1]);
+      shift_and_add_quotient(even, odd, p);
     }
     join_columns(out, x, y);
     add_words<K>(out, t + K);
@@ -317,6 +324,34 @@ struct Limbs {
   static void reduce_wide(u64* out, u64* t) {
     reduce_wide_lazy(out, t);
     reduce_once(out);
+  }
+
+  // (a0 + a1 u)(b0 + b1 u), u^2 = -1, by Karatsuba's three products and two reductions.
+  static void multiply_complex(u64* c0, u64* c1, const u64* a0, const u64* a1, const u64* b0, const u64* b1) {
+    static_assert(merges);
+    u64 low[N], high[N], cross[N], a[K], b[K];
+    product(low, a0, b0);
+    product(high, a1, b1);
+#pragma unroll
+    for (int i = 0; i < K; i++) a[i] = a0[i], b[i] = b0[i];
+    add_words<K>(a, a1), add_words<K>(b, b1);  // below 2 p: the product of the sums is below 4 p^2
+    product(cross, a, b);
+    sub_words<N>(cross, low), sub_words<N>(cross, high);  // a0 b1 + a1 b0
+    u32 borrow = sub_words<N>(low, high);
+    add_words_if<K>(borrow, low + K, P::modulus);
+    reduce_wide(c0, low);
+    reduce_wide(c1, cross);
+  }
+  // (a0 + a1 u)^2 = (a0 - a1)(a0 + a1) + 2 a0 a1 u.
+  static void square_complex(u64* c0, u64* c1, const u64* a0, const u64* a1) {
+    static_assert(merges);
+    u64 difference[K], sum[K], twice[K];
+    sub(difference, a0, a1);
+#pragma unroll
+    for (int i = 0; i < K; i++) sum[i] = a0[i], twice[i] = a1[i];
+    add_words<K>(sum, a1), add_words<K>(twice, a1);
+    multiply(c0, difference, sum);  // the first one is the row: below p
+    multiply(c1, a0, twice);
   }
 };
 

@@ -25,7 +25,6 @@ namespace cuzk::CUZK_PATH {
 #define CUZK_EVERY_SECOND4(a) CUZK_EVERY_SECOND3(a), "r"((a)[6])
 #define CUZK_EVERY_SECOND5(a) CUZK_EVERY_SECOND4(a), "r"((a)[8])
 #define CUZK_EVERY_SECOND6(a) CUZK_EVERY_SECOND5(a), "r"((a)[10])
-
 // columns[j] += a[2 j] * b, top += the carry.
 template <int K>
 inline void add_products(u64* columns, const u32* a, u32 b, u32& top) {
@@ -99,6 +98,8 @@ inline u32 negated(u32 t, u32& less) {
   asm("sub.cc.u32 %0, 0, %2; subc.u32 %1, %0, 0;" : "=&r"(minus), "=r"(less) : "r"(t));
   return minus;
 }
+// The high word of (above, below) * 2.
+inline u32 shift_in(u32 below, u32 above) { return __funnelshift_l(below, above, 1); }
 #undef CUZK_MAD
 #undef CUZK_FIRST
 #undef CUZK_NEXT
@@ -168,10 +169,14 @@ inline u32 sub_words(u64* a, const u64* b) {
 // a += b if `condition` is not zero; a carry out is dropped.
 template <int W>
 inline void add_words_if(u32 condition, u64* a, const u64* b) {
-  u64 masked[W];
-#pragma unroll
-  for (int i = 0; i < W; i++) masked[i] = condition ? b[i] : 0;
-  add_words<W>(a, masked);
+  if constexpr (W == 4)
+    asm("{.reg .pred q; setp.ne.u32 q, %4, 0;\n\t" CUZK_CHAIN4("@q add", 5, 6, 7, 8) "}"
+        : CUZK_COLUMNS4(a) : "r"(condition), CUZK_WORDS4(b));
+  else {
+    static_assert(W == 6);
+    asm("{.reg .pred q; setp.ne.u32 q, %6, 0;\n\t" CUZK_CHAIN6("@q add", 7, 8, 9, 10, 11, 12) "}"
+        : CUZK_COLUMNS6(a) : "r"(condition), CUZK_WORDS6(b));
+  }
 }
 
 #undef CUZK_COLUMNS1

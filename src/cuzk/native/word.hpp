@@ -20,13 +20,17 @@
 #define CUZK_PATH portable
 #endif
 
-// Long arithmetic that is called from many places, and short arithmetic; a kernel inlines both.
+// CUZK_OUT_OF_LINE: long arithmetic that is called from many places (on a device the products in Fp2: inlined,
+// an addition in G2 is 200 KB of code, spills as much, and takes minutes to compile). CUZK_INLINE: short
+// arithmetic. CUZK_RARE: what hardly ever happens, with its registers kept out of the way.
 #ifdef CUZK_DEVICE
-#define CUZK_OUT_OF_LINE
+#define CUZK_OUT_OF_LINE __noinline__
 #define CUZK_INLINE
+#define CUZK_RARE __noinline__
 #else
 #define CUZK_OUT_OF_LINE [[gnu::noinline]]
 #define CUZK_INLINE [[gnu::always_inline]]  // gcc takes inline assembly for long code
+#define CUZK_RARE
 #endif
 
 namespace cuzk {
@@ -137,6 +141,14 @@ struct Wide {
   constexpr void shift(int bits) { sum >>= bits; }  // down, 0 < bits < 64
 };
 
+#endif
+
+// Are branches around rare cases worth having early? The threads of a warp take all of them, and where paths
+// join again registers are moved.
+#ifdef CUZK_LIMBS
+constexpr bool early_exits = false;
+#else
+constexpr bool early_exits = true;
 #endif
 
 }  // namespace cuzk::CUZK_PATH
