@@ -21,10 +21,10 @@ BLOCKS = 2  # per processor; a block takes tile after tile
 COUNTERS = 4  # the same where only a histogram is in shared memory
 SCALARS = 2 * THREADS  # the most in a tile
 ENTRIES = 22 * THREADS  # the most in a segment
-ONE_PASS = 2048  # keys that a single partition sorts
+ONE_PASS = 8192  # keys that a single partition sorts: up to 2^12 scalars
 SELECTED = 16 * THREADS  # entries in a tile of `select`
 CAPACITY = 2**32  # places of entries are 32 bits
-ROWS = 2**31  # rows leave one bit for the sign
+ROWS = 2**31 - 1  # rows leave one bit for the sign, and one word that is none
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,8 @@ class _Sort:
         blocks = self.blocks(scalars, THREADS, COUNTERS)
         self.launch("count_coarse", blocks, *self.source, count, counts, shared=4 * count)
         scanned = (starts, cursors, segments, out.count)
-        self.launch("scan_coarse", 1, counts, count, cut.segment, *scanned)
+        shared = 4 * (count + 1)
+        self.launch("scan_coarse", 1, counts, count, cut.segment, *scanned, shared=shared)
         two = low > 0
         lows = machine.alloc(2 * max(out.capacity, 1)) if two else 0
         grouped = words(machine, out.capacity) if two else out.rows
@@ -170,19 +171,20 @@ def select(machine: Machine, curve: Curve, digits: Digits, row_of: Memory, wires
     """The entries whose wire has a row, with that row; their order is kept.
 
     ``row_of`` is u32[wires], 2^32 - 1 where a wire has none; every row of ``digits`` is below ``wires``.
+    Takes 12 bytes an entry, of which 8 remain.
     """
     if wires > ROWS:
-        raise KernelError(f"cuda: select: expected at most 2^31 wires, found {wires}")
+        raise KernelError(f"cuda: select: expected less than 2^31 wires, found {wires}")
     unit = Unit("select.cu", curve)
     tiles = -(-digits.capacity // SELECTED)
     out = empty(machine, digits.plan, digits.capacity)
-    kept = words(machine, tiles + 1)
+    kept, renumbered = words(machine, tiles + 1), words(machine, digits.capacity)
     blocks = min(tiles, BLOCKS * machine.processors)
     entries = (digits.rows, digits.count, row_of)
-    machine.launch(unit, "count_selected", blocks, THREADS, *entries, kept)
+    machine.launch(unit, "renumber", blocks, THREADS, *entries, renumbered, kept)
     machine.launch(unit, "scan_selected", 1, THREADS, digits.count, kept, out.count)
-    target = (digits.keys, kept, out.keys, out.rows)
-    machine.launch(unit, "write_selected", blocks, THREADS, *entries, *target)
+    chosen = (digits.keys, renumbered, digits.count, kept)
+    machine.launch(unit, "write_selected", blocks, THREADS, *chosen, out.keys, out.rows)
     return out
 
 

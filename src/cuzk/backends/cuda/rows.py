@@ -43,7 +43,7 @@ def number_rows(
 ) -> Rows:
     """The table of ``n`` affine bases, base k being that of wire index[k]; all different, below ``wires``."""
     if wires > ROWS:
-        raise KernelError(f"cuda: rows: expected at most 2^31 wires, found {wires}")
+        raise KernelError(f"cuda: rows: expected less than 2^31 wires, found {wires}")
     if len(index) != n:
         raise KernelError(f"cuda: rows: expected {n} wires, one per base, found {len(index)}")
     if n and isinstance(index, range):

@@ -89,17 +89,18 @@ count_coarse(const Fr* scalars, const u32* row_of, size n, size montgomery, size
 }
 
 // One block: counts -> starts (bins + 1), a copy of it that moves, segments of `tile` entries before each bin
-// (bins + 1), the number of entries.
+// (bins + 1), the number of entries. Shared: bins + 1 words.
 KERNEL(512, 1)
 scan_coarse(const u32* counts, size bins, size tile, u32* starts, u32* cursors, u32* segments, u64* total) {
-  for (u32 k = threadIdx.x; k < bins; k += blockDim.x) {
-    starts[k] = counts[k];
-    segments[k] = (counts[k] + tile - 1) / tile;
-  }
-  scan_in_block(starts, bins, 0);
-  scan_in_block(segments, bins, 0);
-  for (u32 k = threadIdx.x; k < bins; k += blockDim.x) cursors[k] = starts[k];
-  if (threadIdx.x == 0) *total = starts[bins];
+  u32* sums = shared_memory<u32>();
+  for (u32 k = threadIdx.x; k < bins; k += threads) sums[k] = counts[k];
+  scan_in_block(sums, bins, 0);
+  for (u32 k = threadIdx.x; k <= bins; k += threads) starts[k] = cursors[k] = sums[k];
+  if (threadIdx.x == 0) *total = sums[bins];
+  __syncthreads();
+  for (u32 k = threadIdx.x; k < bins; k += threads) sums[k] = (counts[k] + tile - 1) / tile;
+  scan_in_block(sums, bins, 0);
+  for (u32 k = threadIdx.x; k <= bins; k += threads) segments[k] = sums[k];
 }
 
 // Entries grouped by bin: their rows, and of their keys the last `low` bits (lows) or, if that is all there
