@@ -24,7 +24,7 @@ from cuzk.backends.cuda.digits import Digits, Partition, select, sort_digits
 from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
 from cuzk.bench.inputs import KINDS, scalars
-from cuzk.bench.stages import StagedMachine, TimedMachine
+from cuzk.bench.stages import EventMachine, StagedMachine
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import KernelError
 from cuzk.prover.devices import thread_count
@@ -94,14 +94,14 @@ def ways(
 
 
 def measure(
-    machine: TimedMachine, curve: Curve, kind: str, log_n: int, options: argparse.Namespace
+    machine: EventMachine, curve: Curve, kind: str, log_n: int, options: argparse.Namespace
 ) -> None:
     """One size and one kind of scalars."""
     n = 1 << log_n
     plan = choose_plan(n, curve, group_cost(curve, "g1"))
     if options.width:
         plan = WindowPlan.of(curve, options.width)
-    cut = Partition.of(plan)
+    cut = Partition.of(plan, n, machine.processors)
     cut = replace(cut, tile=options.tile or cut.tile, segment=options.segment or cut.segment)
     given = scalars(curve, kind, n, 3, thread_count(None))
     values, row_of = machine.alloc(given.words.nbytes), machine.alloc(4 * n)

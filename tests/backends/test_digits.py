@@ -145,6 +145,22 @@ def test_default_cut_in_many_tiles() -> None:
     sorted_entries(BN254, draw(BN254, 1100, 1) + [5] * 400, 14)
 
 
+def test_cut_by_size() -> None:
+    """Large tiles in many scalars, one for each block in few; shared memory holds them."""
+    for width in range(2, 25):
+        plan = WindowPlan.of(BLS12_381, width)
+        for n in (1, 1 << 12, 1 << 16, 1 << 24):
+            cut = Partition.of(plan, n, processors=132)
+            keys, bins = 1 << cut.low, -(-plan.total_buckets >> cut.low)
+            assert 32 <= cut.tile <= 1024
+            assert 1024 <= cut.segment <= 22 * 512
+            assert 4 * (2 * bins + 1) + 6 * cut.tile * plan.windows <= 112 << 10
+            assert 4 * (2 * keys + 1) + 6 * cut.segment <= 112 << 10
+            assert cut.low <= 16  # low bits of a key are 16 bits wide
+    assert Partition.of(WindowPlan.of(BLS12_381, 20), 1 << 24, 132) == Partition(12, 1024, 11264)
+    assert Partition.of(WindowPlan.of(BLS12_381, 13), 1 << 16, 132) == Partition(9, 249, 4980)
+
+
 def test_refusals() -> None:
     machine, plan = EmulatedMachine(), WindowPlan.of(BN254, 8)
     nothing = machine.alloc(8)

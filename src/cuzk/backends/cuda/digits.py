@@ -50,14 +50,16 @@ class Partition:
     segment: int
 
     @classmethod
-    def of(cls, plan: WindowPlan) -> Partition:
-        """The largest tiles that shared memory holds."""
+    def of(cls, plan: WindowPlan, n: int, processors: int) -> Partition:
+        """The largest tiles that shared memory holds and that leave none of the processors idle."""
         keys = plan.total_buckets
         low = 0 if keys <= ONE_PASS else min(13, ((keys - 1).bit_length() + 1) // 2)
         left = SHARED_BYTES - 4 * (2 * bins(plan, low) + 1)
         tile = min(SCALARS, left // (6 * plan.windows))
         segment = min(ENTRIES, (SHARED_BYTES - 4 * ((2 << low) + 1)) // 6)
-        return cls(low, tile, segment)
+        share = -(-n // (BLOCKS * processors))  # of a block
+        fair_tile, fair_segment = max(32, share), max(1024, share * plan.windows)
+        return cls(low, min(tile, fair_tile), min(segment, fair_segment))
 
 
 def bins(plan: WindowPlan, low: int) -> int:
@@ -93,7 +95,7 @@ def sort_digits(
         )
     if bit_reversed and n.bit_count() != 1:
         raise KernelError(f"cuda: digits: expected 2^k scalars in bit-reversed order, found {n}")
-    cut = partition or Partition.of(plan)
+    cut = partition or Partition.of(plan, n, machine.processors)
     out = empty(machine, plan, capacity)
     log_reversed = n.bit_length() - 1 if bit_reversed else 0
     table: Memory | int = row_of or 0
