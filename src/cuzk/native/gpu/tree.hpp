@@ -11,7 +11,7 @@
 // and a norm) written and read: 6.5 coordinates of G1, 5.5 of G2 plus 4 of Fp.
 #pragma once
 
-#include "kernel.hpp"
+#include "warp_inverse.hpp"
 
 namespace cuzk::CUZK_PATH {
 
@@ -109,7 +109,10 @@ inline Fp inverted_in_block(const Fp& product, size turn) {
     }
   }
   __syncthreads();
-  if (t == 0) node[1] = node[1].inverse();
+  if (t < 32) {
+    Fp root = inverted_in_warp(load(node + 1));
+    if (t == 0) store(node + 1, root);
+  }
 #pragma unroll 1
   for (unsigned width = 1; width < tree_threads; width *= 2) {
     __syncthreads();
