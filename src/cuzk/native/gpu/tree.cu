@@ -136,12 +136,13 @@ tree_add(const Point* points, const u32* rows, const u32* couples, const Round* 
   if (begin >= pairs) return;
   size end = begin + depth * tree_threads < pairs ? begin + depth * tree_threads : pairs;
   ulonglong2* mine = products + blockIdx.x * most * Products::planes * Products::pieces * tree_threads;
-  Walk walk{{points, rows}, couples, points_out + *base, {mine + threadIdx.x}, 0, 0};
+  points_out += *base;
 #pragma unroll 1
   for (size turn = 0; begin < end; turn++, begin += step * tree_threads, step = most) {
     size stop = begin + step * tree_threads < end ? begin + step * tree_threads : end;
-    walk.first = begin + threadIdx.x;
-    walk.count = walk.first < stop ? (int)((stop - walk.first - 1) / tree_threads + 1) : 0;
+    size first = begin + threadIdx.x;
+    int count = first < stop ? (int)((stop - first - 1) / tree_threads + 1) : 0;
+    Walk walk{{points, rows}, couples + first, points_out - (i64)first, {mine + threadIdx.x}, count};
     walk.back(inverted_in_block(walk.up(), turn));
   }
 }

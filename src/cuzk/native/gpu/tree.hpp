@@ -95,7 +95,8 @@ struct Products {
 
 // The inverse of every thread's product, none of them zero. The narrow levels fall to another warp at each
 // `turn`: warp 0 of every block is on the same quarter of a processor.
-inline Fp inverted_in_block(const Fp& product, size turn) {
+// Out of line: beside the loops over pairs its registers would be theirs.
+__noinline__ inline Fp inverted_in_block(Fp product, size turn) {
   __shared__ Fp node[2 * tree_threads];  // the children of i are 2 i and 2 i + 1
   unsigned t = (threadIdx.x + 32 * (unsigned)turn) % tree_threads;
   __syncthreads();  // at the last turn this was another thread's leaf
@@ -124,16 +125,15 @@ inline Fp inverted_in_block(const Fp& product, size turn) {
   return load(node + tree_threads + t);
 }
 
-// One thread's share of a wave: the pairs first, first + threads, ..., `count` of them.
+// One thread's pairs between two inversions: `count` of them, tree_threads apart.
 struct Walk {
   List list;
-  const u32* couples;  // j of every pair
-  Point* out;
+  const u32* couples;  // j of the first pair
+  Point* out;          // less the first pair's number
   Products products;
-  size first;
   int count;
 
-  u32 couple_of(int k) const { return k >= 0 && k < count ? couples[first + (size)k * tree_threads] : 0; }
+  u32 couple_of(int k) const { return k >= 0 && k < count ? couples[k * tree_threads] : 0; }
 
   // The product of all divisors' norms. Indices are read two pairs ahead and rows one: each waits for the
   // one before.
@@ -160,7 +160,7 @@ struct Walk {
 #pragma unroll 1
     for (int k = count - 1; k >= 0; k--) {
       uint2 rows = next;
-      Point* to = out + 2 * (size)couple - (first + (size)k * tree_threads);
+      Point* to = out + (2 * (i64)couple - k * tree_threads);
       couple = after, next = list.couple(couple), after = couple_of(k - 2);
       add(k, rows, inverse, to);
     }
