@@ -2,12 +2,6 @@
 // Formulas as in curve.hpp (madd-2008-s, add-2008-s); mixed 8M + 2S, full 12M + 2S.
 #pragma once
 
-#include "word.hpp"
-
-// Products in Fp2 are called: inlined, an addition in G2 of BLS12-381 has 240 KB of code and takes a minute to
-// compile; with calls it has 60 KB, and a call costs 3 % of a product in moves.
-#undef CUZK_OUT_OF_LINE
-#define CUZK_OUT_OF_LINE __noinline__
 #include "kernel.hpp"
 
 namespace cuzk::CUZK_PATH {
@@ -17,7 +11,8 @@ namespace cuzk::CUZK_PATH {
 constexpr int sum_blocks = sizeof(Sum) <= 128 ? 4 : sizeof(Sum) <= 256 ? 3 : 2;
 
 // Rare: called once per bucket at most, so its speed does not matter and its registers should not count.
-__noinline__ inline Sum twice(const Sum& sum) { return sum.doubled(); }
+// (By value: a reference would keep the sum in memory.)
+__noinline__ inline Sum twice(Sum sum) { return sum.doubled(); }
 
 // sum += point; neither may be infinite. The result may be.
 inline void add_finite(Sum& sum, const Point& point) {
@@ -26,10 +21,7 @@ inline void add_finite(Sum& sum, const Point& point) {
     sum = r.is_zero() ? twice(sum) : Sum::infinity();
     return;
   }
-  Coordinate pp = p.squared(), ppp = p * pp, q = sum.x * pp;
-  sum.zz = sum.zz * pp, sum.zzz = sum.zzz * ppp;
-  sum.x = r.squared() - ppp - q.doubled();
-  sum.y = r * (q - sum.x) - sum.y * ppp;
+  sum.finish_sum(p, r);
 }
 
 // sum += *other, wherever that lies; both may be infinite.
@@ -47,10 +39,8 @@ inline void add_stored(Sum& sum, const Sum* other) {
     sum = r.is_zero() ? twice(sum) : Sum::infinity();
     return;
   }
-  Coordinate pp = p.squared(), ppp = p * pp, q = u * pp;
-  sum.zz = sum.zz * zz * pp, sum.zzz = sum.zzz * zzz * ppp;
-  sum.x = r.squared() - ppp - q.doubled();
-  sum.y = r * (q - sum.x) - s * ppp;
+  sum = {u, s, sum.zz * zz, sum.zzz * zzz};
+  sum.finish_sum(p, r);
 }
 
 }  // namespace cuzk::CUZK_PATH
