@@ -140,7 +140,7 @@ def merge_pieces(sums: Group, keys: Memory, pieces: Memory, n: int, buckets: Mem
     while blocks != 1:
         blocks = ceil(n, threads)
         next_keys, next_pieces = sums.machine.alloc(8 * blocks), sums.alloc(2 * blocks)
-        shared = threads * (sums.sum_bytes + 4)
+        shared = threads * (sums.sum_bytes + 8)
         sums.launch(
             "accumulate.cu", "merge_pieces", blocks, threads,
             keys, pieces, n, buckets, next_keys, next_pieces, shared=shared,
@@ -151,7 +151,8 @@ def merge_pieces(sums: Group, keys: Memory, pieces: Memory, n: int, buckets: Mem
 def fold_buckets(sums: Group, buckets: Memory, fold: Fold) -> Memory:
     """c points per window; their weights are ``fold.exponents``."""
     windows, low, high = fold.plan.windows, fold.low, fold.high
-    row_team, column_team = (team(sums, windows << bits, low + high - bits) for bits in (high, low))
+    lines = (windows << low) + (windows << high)
+    row_team, column_team = team(sums, lines, low), team(sums, lines, high)
     row_blocks = ceil((windows << high) * row_team, THREADS)
     column_blocks = ceil((windows << low) * column_team, THREADS)
     rows, columns = sums.alloc(windows << high), sums.alloc(windows << low)
@@ -170,9 +171,21 @@ def fold_buckets(sums: Group, buckets: Memory, fold: Fold) -> Memory:
 
 
 def team(sums: Group, lines: int, log_length: int) -> int:
-    """Threads that share a line of 2^log_length sums: as few as fill the machine, at most half the line."""
-    wanted = ceil(sums.resident, 2 * lines)  # rows and columns run beside each other
-    return int(min(1 << (wanted - 1).bit_length(), 1 << max(log_length - 1, 0), THREADS))
+    """Threads that share a line of 2^log_length sums, one of ``lines`` in all: what takes the least time.
+
+    One warp keeps a quarter of a processor busy, so a round of additions takes as long as the warps that
+    a quarter has in it, but one addition at least.
+    """
+
+    quarters = 4 * sums.machine.processors
+
+    def rounds(size: int) -> int:
+        threads = lines * size
+        serial = ((1 << log_length) // size - 1) * ceil(threads, 32 * quarters)
+        levels = range(1, size.bit_length())
+        return serial + sum(ceil(threads >> level, 32 * quarters) for level in levels)
+
+    return min((1 << k for k in range(min(log_length, 7) + 1)), key=rounds)
 
 
 def sum_bytes(machine: Machine, curve: Curve, group: str, plan: WindowPlan, capacity: int) -> int:

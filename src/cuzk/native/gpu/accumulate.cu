@@ -87,24 +87,31 @@ inline u32 lower_bound(const u32* keys, u32 n, size key) {
   return low;
 }
 
-// n pieces, one a thread; shared memory for as many sums and keys. Runs that lie inside the block (all of them
-// if there is only one block) go to their buckets, its first and last run are the next level's pieces.
-KERNEL(128, 1) merge_pieces(const u32* keys, const Sum* pieces, size n, Sum* buckets, u32* next_keys, Sum* next_pieces) {
+// n pieces, one a thread; shared memory for as many sums, keys and places. Runs that lie inside the block (all
+// of them if there is only one block) go to their buckets, its first and last run are the next level's pieces.
+KERNEL(128, sum_blocks) merge_pieces(const u32* keys, const Sum* pieces, size n, Sum* buckets, u32* next_keys,
+                                     Sum* next_pieces) {
+  __shared__ u32 pairs;
   Sum* sums = shared_memory<Sum>();
   u32* block_keys = reinterpret_cast<u32*>(sums + blockDim.x);
-  const u32 t = threadIdx.x;
+  u32* firsts = block_keys + blockDim.x;  // of the pairs that a round adds
+  const u32 t = threadIdx.x, worker = worker_rank();
   size i = grid_rank(), out = 2 * blockIdx.x;
   u32 key = i < n ? keys[i] : no_key;
   block_keys[t] = key;
-  if (i < n) store(sums + t, load(pieces + i));
-  else store(sums + t, Sum::infinity());
+  store(sums + t, i < n ? load(pieces + i) : Sum::infinity());
   __syncthreads();
   const u32 head = lower_bound(block_keys, blockDim.x, key), tail = lower_bound(block_keys, blockDim.x, (size)key + 1);
   for (u32 stride = 1; stride < blockDim.x; stride *= 2) {
-    if ((t - head) % (2 * stride) == 0 && t + stride < tail) {
-      Sum sum = load(sums + t);
-      add_stored(sum, sums + t + stride);
-      store(sums + t, sum);
+    if (t == 0) pairs = 0;
+    __syncthreads();
+    if ((t - head) % (2 * stride) == 0 && t + stride < tail) firsts[atomicAdd(&pairs, 1u)] = t;
+    __syncthreads();
+    if (worker < pairs) {
+      u32 first = firsts[worker];
+      Sum sum = load(sums + first);
+      add_stored(sum, sums + first + stride);
+      store(sums + first, sum);
     }
     __syncthreads();
   }

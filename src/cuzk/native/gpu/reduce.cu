@@ -7,30 +7,38 @@
 // columns, about c 2^(c/2) / 2 for the bits. Reads every bucket twice.
 #include "sum.hpp"
 
-// The sum of element(0..n-1) of infinitely many infinite ones after them, in thread 0 of a team of `team`
-// neighbours (a power of two that divides the block): serial runs, then a tree through shared memory, for
-// which the block has one slot a thread. One inlined addition for both.
+// Sums of one line a team of `team` neighbours (a power of two that divides the block): the pointers
+// element(0..n-1), null for infinity, n the same for all teams. Serial runs, then trees whose additions are
+// spread over the block without gaps; one inlined addition for both. Shared memory: a sum a thread, where
+// the first thread of each team finds its line's in its own.
 template <class Element>
-inline Sum sum_line(size n, u32 team, Element element) {
-  Sum* slots = shared_memory<Sum>() + threadIdx.x;
-  const u32 lane = threadIdx.x & (team - 1);
-  size steps = (n + team - 1) / team;
-  u32 stride = team;
+inline const Sum* sum_lines_of_teams(size n, u32 team, Element element) {
+  Sum* slots = shared_memory<Sum>();
+  const u32 worker = worker_rank(), teams = blockDim.x / team;
+  const size steps = (n + team - 1) / team;
+  u32 at = threadIdx.x, stride = team;
+  bool has_sum = true;
   Sum sum = Sum::infinity();
-  for (size step = 0; step < steps || stride > 1; step++) {
+#pragma unroll 1
+  for (size step = 0;; step++) {
     const Sum* other = nullptr;
     if (step < steps) {
-      size i = step * team + lane;
+      size i = step * team + threadIdx.x % team;
       if (i < n) other = element(i);
     } else {
-      stride /= 2;
-      if (lane >= stride && lane < 2 * stride) store(slots, sum);
+      if (has_sum) store(slots + at, sum);
       __syncthreads();
-      if (lane < stride) other = slots + stride;
+      if (stride == 1) return slots + threadIdx.x;
+      stride /= 2;
+      has_sum = worker < teams * stride;
+      if (has_sum) {
+        at = worker / stride * team + worker % stride;
+        sum = load(slots + at);
+        other = slots + at + stride;
+      }
     }
     if (other) add_stored(sum, other);
   }
-  return sum;
 }
 
 // Row and column sums of all windows. Window w has 2^(low + high) buckets, of which `top` of the last window
@@ -47,8 +55,9 @@ KERNEL(128, sum_blocks) sum_lines(const Sum* buckets, size windows, size low_bit
   size present = first < end ? (end - first + step - 1) / step : 0;  // buckets of the line below `end`
   const Sum* from = buckets + (window << (low_bits + high_bits)) + first;
   // The block's threads meet at barriers, so all take the steps of a whole line.
-  Sum sum = sum_line(length, (u32)team, [&](size i) { return i < present ? from + i * step : nullptr; });
-  if (threadIdx.x % team == 0 && window < windows) store((is_row ? rows : columns) + line, sum);
+  const Sum* sum =
+      sum_lines_of_teams(length, (u32)team, [&](size i) { return i < present ? from + i * step : nullptr; });
+  if (threadIdx.x % team == 0 && window < windows) store((is_row ? rows : columns) + line, load(sum));
 }
 
 // One block a (window, exponent e): out[w (low + high + 1) + e] = the sum of the lines whose bit e is set,
@@ -59,8 +68,8 @@ KERNEL(128, sum_blocks) sum_bits(const Sum* rows, const Sum* columns, size low_b
   const size bits = is_row ? high_bits : low_bits, bit = is_row ? e - low_bits : e;
   const Sum* from = (is_row ? rows : columns) + (window << bits);
   const size below = ((size)1 << bit) - 1;
-  Sum sum = sum_line((size)1 << (all ? bits : bits - 1), blockDim.x, [&](size i) {
+  const Sum* sum = sum_lines_of_teams((size)1 << (all ? bits : bits - 1), blockDim.x, [&](size i) {
     return from + (all ? i : (i & ~below) << 1 | below + 1 | i & below);
   });
-  if (threadIdx.x == 0) store(out + blockIdx.x, sum);
+  if (threadIdx.x == 0) store(out + blockIdx.x, load(sum));
 }

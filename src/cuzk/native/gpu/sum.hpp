@@ -43,4 +43,9 @@ inline void add_stored(Sum& sum, const Sum* other) {
   sum.finish_sum(p, r);
 }
 
+// This thread's place among the workers of a round that not all threads of a block have work in. Warp i of
+// every block runs on the same quarter of its SM, and one warp keeps that quarter's multiplier busy: blocks
+// that share an SM, some 128 apart, begin with different warps.
+inline u32 worker_rank() { return (threadIdx.x + 32 * (blockIdx.x >> 7)) % blockDim.x; }
+
 }  // namespace cuzk::CUZK_PATH
