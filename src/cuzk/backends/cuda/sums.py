@@ -180,10 +180,10 @@ def team(sums: Group, lines: int, log_length: int) -> int:
     quarters = 4 * sums.machine.processors
 
     def rounds(size: int) -> int:
-        threads = lines * size
-        serial = ((1 << log_length) // size - 1) * ceil(threads, 32 * quarters)
-        levels = range(1, size.bit_length())
-        return serial + sum(ceil(threads >> level, 32 * quarters) for level in levels)
+        blocks = ceil(lines * size, THREADS)
+        serial = ((1 << log_length) // size - 1) * ceil(lines * size, 32 * quarters)
+        warps = [ceil(THREADS >> level, 32) for level in range(1, size.bit_length())]
+        return serial + sum(ceil(blocks * each, quarters) for each in warps)
 
     return min((1 << k for k in range(min(log_length, 7) + 1)), key=rounds)
 

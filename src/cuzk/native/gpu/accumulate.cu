@@ -67,7 +67,7 @@ KERNEL(128, sum_blocks) accumulate_slices(const Point* points, const u32* keys, 
       to_add = !sum.is_infinity();
       if (!to_add) sum = Sum::from_affine(point);
     }
-    if (to_add) add_finite(sum, point);
+    if (to_add) add_point(sum, point);
   }
   if (key == first) {
     put_piece(piece_keys, pieces, piece, key, sum);

@@ -1,5 +1,4 @@
-// Additions to a running sum for long loops: one straight body, the case of equal points out of line.
-// Formulas as in curve.hpp (madd-2008-s, add-2008-s); mixed 8M + 2S, full 12M + 2S.
+// Additions to a running sum for long loops: mixed 8M + 2S, full 12M + 2S.
 #pragma once
 
 #include "kernel.hpp"
@@ -10,21 +9,18 @@ namespace cuzk::CUZK_PATH {
 // 168 (BLS12-381 G1, BN254 G2) or 255 (BLS12-381 G2).
 constexpr int sum_blocks = sizeof(Sum) <= 128 ? 4 : sizeof(Sum) <= 256 ? 3 : 2;
 
-// Rare: called once per bucket at most, so its speed does not matter and its registers should not count.
-// (By value: a reference would keep the sum in memory.)
-__noinline__ inline Sum twice(Sum sum) { return sum.doubled(); }
+// Equal points are rare: out of line, from what need not be kept in registers for it.
+CUZK_RARE inline Sum twice(Point point) { return Sum::twice(point); }
+CUZK_RARE inline Sum twice(const Sum* stored) { return load(stored).doubled(); }
 
-// sum += point; neither may be infinite. The result may be.
-inline void add_finite(Sum& sum, const Point& point) {
+// sum += point; neither is infinite.
+inline void add_point(Sum& sum, const Point& point) {
   Coordinate p = point.x * sum.zz - sum.x, r = point.y * sum.zzz - sum.y;
-  if (p.is_zero()) {
-    sum = r.is_zero() ? twice(sum) : Sum::infinity();
-    return;
-  }
-  sum.finish_sum(p, r);
+  if (p.is_zero()) sum = r.is_zero() ? twice(point) : Sum::infinity();
+  else sum.finish_sum(p, r);
 }
 
-// sum += *other, wherever that lies; both may be infinite.
+// sum += *other, wherever that lies; infinite ones, of which there may be many, cost no products.
 inline void add_stored(Sum& sum, const Sum* other) {
   Coordinate zz = load(&other->zz);
   if (zz.is_zero()) return;
@@ -32,15 +28,11 @@ inline void add_stored(Sum& sum, const Sum* other) {
     sum = load(other);
     return;
   }
-  Coordinate zzz = load(&other->zzz);
-  Coordinate u = sum.x * zz, s = sum.y * zzz;
-  Coordinate p = load(&other->x) * sum.zz - u, r = load(&other->y) * sum.zzz - s;
-  if (p.is_zero()) {
-    sum = r.is_zero() ? twice(sum) : Sum::infinity();
-    return;
-  }
-  sum = {u, s, sum.zz * zz, sum.zzz * zzz};
-  sum.finish_sum(p, r);
+  Coordinate p = load(&other->x) * sum.zz, r = load(&other->y) * sum.zzz, zzz = load(&other->zzz);
+  sum = {sum.x * zz, sum.y * zzz, sum.zz * zz, sum.zzz * zzz};
+  p = p - sum.x, r = r - sum.y;
+  if (p.is_zero()) sum = r.is_zero() ? twice(other) : Sum::infinity();
+  else sum.finish_sum(p, r);
 }
 
 // This thread's place among the workers of a round that not all threads of a block have work in. Warp i of
