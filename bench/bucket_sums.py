@@ -31,6 +31,8 @@ from cuzk.errors import KernelError
 from cuzk.prover.devices import thread_count
 from cuzk.setup.scalars import multiple
 
+NO_ROUNDS = Tuning(1 << 62)
+
 
 class Inputs(NamedTuple):
     """Points and sorted entries on a machine, and their sum."""
@@ -90,16 +92,12 @@ def measure(
     count = np.empty(1, np.uint64)
     machine.download(given.digits.count, count)
 
-    def lists(on: EventMachine | StagedMachine, tuning: Tuning | None) -> tuple[Memory, Digits]:
-        if tuning is None:
-            return given.points, given.digits
-        return shorten(on, curve, group, given.points, given.digits, on.free_bytes() // 2, tuning)
+    def fill(on: EventMachine | StagedMachine, tuning: Tuning) -> None:
+        lists = shorten(on, curve, group, given.points, given.digits, 0, tuning)
+        fill_buckets(Group(on, curve, group), *lists)
 
-    def fill(on: EventMachine | StagedMachine, tuning: Tuning | None) -> None:
-        fill_buckets(Group(on, curve, group), *lists(on, tuning))
-
-    for name, tuning in {"slices": None, **ways}.items():
-        found = start_sum(machine, curve, group, *lists(machine, tuning))()
+    for name, tuning in {"slices": NO_ROUNDS, **ways}.items():
+        found = start_sum(machine, curve, group, given.points, given.digits, tuning)()
         if found.tobytes() != given.expected:
             raise KernelError(f"{machine.name}: {name}: the sum is not that of the logarithms")
         spent = timed(machine, reps, partial(fill, machine, tuning))
@@ -142,9 +140,7 @@ def main() -> None:
 
     machine, curve, threads = CudaMachine(open_card(0)), options.curve, thread_count(None)
     ways = {
-        f"rounds, depth {depth}": Tuning(
-            1 << options.chunk, least_pairs=1 << options.least, depth=depth
-        )
+        f"rounds, depth {depth}": Tuning(1 << options.least, 1 << options.chunk, depth=depth)
         for depth in options.depths
     }
     for log_n in options.sizes:

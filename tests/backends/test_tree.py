@@ -24,7 +24,7 @@ from cuzk.vectors import Affine, Points, Scalars
 from emulator import EmulatedMachine
 from reference import Group, Point, affine_points
 
-SMALL = Tuning(chunk=1 << 13, shortest_chunk=64, least_pairs=1, depth=3)
+SMALL = Tuning(1, chunk=1 << 13, shortest_chunk=64, depth=3)
 Entry = tuple[int, int]  # key, row with its sign in bit 31
 MINUS = 1 << 31
 
@@ -89,7 +89,7 @@ def run(
     count = upload(machine, np.array([len(entries)], np.uint64))
     given = Digits(WindowPlan.of(curve, width), keys, rows, count, len(entries) + spare)
     table = upload(machine, points.words)
-    sums, digits = shorten(machine, curve, points.group, table, given, 1 << 30, tuning)
+    sums, digits = shorten(machine, curve, points.group, table, given, 0, tuning)
     left = np.empty(1, np.uint64)
     machine.download(digits.count, left)
     assert left[0] <= digits.capacity
@@ -138,7 +138,7 @@ def test_every_kind_of_pair(curve: Curve, group: str) -> None:
         for key, pair in enumerate((left, right) for left in rows for right in rows)
         for row in pair
     ]
-    keys, sums = run(points, entries, tuning=Tuning(1 << 13, 64, 200, 3), width=4)
+    keys, sums = run(points, entries, tuning=Tuning(200, 1 << 13, 64, 3), width=4)
     assert keys == list(range(len(rows) ** 2))
     expect_sums(points, entries, keys, sums)
 
@@ -175,7 +175,7 @@ def test_chunks(curve: Curve, group: str) -> None:
     rng, points = random.Random(3), pool(curve.name, group)
     entries = random_entries(rng, 1203, 40, range(40))
     entries = sorted(entries + [(11, 9)] * 300, key=lambda entry: entry[0])
-    keys, sums = run(points, entries, spare=600, tuning=Tuning(256, 64, 1, 2), width=3)
+    keys, sums = run(points, entries, spare=600, tuning=Tuning(1, 256, 64, 2), width=3)
     expect_sums(points, entries, keys, sums)
     assert len(keys) < len(entries) // 3
 
@@ -184,13 +184,24 @@ def test_several_inversions_of_a_block(curve: Curve) -> None:
     """2000 pairs for the 1536 or 1024 threads of the emulated machine, one at a time."""
     rng, points = random.Random(5), pool(curve.name, "g1")
     entries = random_entries(rng, 4000, 8, range(1, 40))
-    keys, sums = run(points, entries, tuning=Tuning(1 << 13, 64, 1, 1))
+    keys, sums = run(points, entries, tuning=Tuning(1, 1 << 13, 64, 1))
     expect_sums(points, entries, keys, sums)
+
+
+class Watched(EmulatedMachine):
+    """Remembers how much was taken at once."""
+
+    peak = 0
+
+    def alloc(self, nbytes: int) -> Memory:
+        memory = super().alloc(nbytes)
+        self.peak = max(self.peak, self.used)
+        return memory
 
 
 def test_memory_is_what_was_said(curve: Curve, group: str) -> None:
     """The rounds run in the bytes of their shape, and take shorter chunks where there is less."""
-    machine, n = EmulatedMachine(), 3000
+    machine, n = Watched(), 3000
     plan, kernels = WindowPlan.of(curve, 3), Kernels(machine, curve, group)
     shape = Shape.of(plan, n, SMALL.chunk, 1)
     needed = kernels.bytes(shape, SMALL.depth)
@@ -200,12 +211,16 @@ def test_memory_is_what_was_said(curve: Curve, group: str) -> None:
     assert choose_shape(kernels, plan, n, 1000, SMALL) is None
     digits = Digits(plan, machine.alloc(4 * n), machine.alloc(4 * n), machine.alloc(8), n)
     machine.fill(digits.count, 0)
-    before = machine.used
-    machine.limit = before + needed
-    points, short = shorten(machine, curve, group, machine.alloc(0), digits, needed, SMALL)
+    before, none = machine.used, machine.alloc(0)
+    machine.limit = before + 2 * needed + 500  # of which 500 are reserved and half is left
+    points, short = shorten(machine, curve, group, none, digits, 500, SMALL)
     assert short.capacity == shape.result
+    assert 0.7 * needed < machine.peak - before <= needed
     del points, short
     assert machine.used == before
+    machine.limit -= 2
+    _, short = shorten(machine, curve, group, none, digits, 500, SMALL)
+    assert short.capacity == half.result
 
 
 def test_short_lists_stay(curve: Curve) -> None:
@@ -213,7 +228,7 @@ def test_short_lists_stay(curve: Curve) -> None:
     machine, plan = EmulatedMachine(), WindowPlan.of(curve, 8)
     none = machine.alloc(0)
     digits = Digits(plan, none, none, none, 1 << 20)
-    points, same = shorten(machine, curve, "g1", none, digits, 1 << 40)
+    points, same = shorten(machine, curve, "g1", none, digits, 0)
     assert same is digits
     assert points is none
     assert not machine.launches
@@ -224,7 +239,7 @@ def test_whole_sums_with_rounds(curve: Curve, group: str, kind: str) -> None:
     """Digits, rounds, slices and reduction: the sum that the points' logarithms give, which the bench checks."""
     machine = EmulatedMachine()
     given = inputs(machine, curve, group, 150, kind, WindowPlan.of(curve, 5), 1)
-    ways = {"rounds": Tuning(1 << 12, 64, 50, 4)}
+    ways = {"rounds": Tuning(50, 1 << 12, 64, 4)}
     rows = list(measure(machine, curve, group, given, ways, 1, True))
     assert [row.name for row in rows] == ["slices", "rounds"]
     assert "tree_add" in rows[1].stages

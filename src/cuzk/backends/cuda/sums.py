@@ -1,8 +1,8 @@
 """From sorted entries to the sum of an MSM: buckets, then c points per window, then one point.
 
-The device fills the buckets (``accumulate.cu``) and folds every window of 2^(c-1) buckets to c points
-with weights 2^e (``reduce.cu``); Horner's rule over the 256 or so points runs on the host. Costs stand in
-the kernels' headers.
+The device sums pairs in long lists (``tree.py``), fills the buckets (``accumulate.cu``) and folds every
+window of 2^(c-1) buckets to c points with weights 2^e (``reduce.cu``); Horner's rule over the 256 or so
+points runs on the host. Costs stand in the kernels' headers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from cuzk import _core
 from cuzk.backends.cuda.digits import Digits
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.tree import Tuning, shorten
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
 from cuzk.vectors import Words
@@ -97,13 +98,20 @@ class Fold:
 
 
 def start_sum(
-    machine: Machine, curve: Curve, group: str, points: Memory, digits: Digits
+    machine: Machine,
+    curve: Curve,
+    group: str,
+    points: Memory,
+    digits: Digits,
+    tuning: Tuning | None = None,
 ) -> Callable[[], Words]:
     """Queue the sum of all entries; the function returned waits for it: (1, point_words), affine, Montgomery.
 
     ``points`` are affine, infinity allowed, and must have a row for every row of ``digits``.
     """
     sums = Group(machine, curve, group)
+    reserved = sum_bytes(machine, curve, group, digits.plan, digits.capacity)
+    points, digits = shorten(machine, curve, group, points, digits, reserved, tuning)
     buckets = fill_buckets(sums, points, digits)
     fold = Fold(digits.plan)
     folded = fold_buckets(sums, buckets, fold)

@@ -27,12 +27,22 @@ RECORD = 24  # bytes of a Round: pairs, entries, end
 
 @dataclass(frozen=True)
 class Tuning:
-    """Where rounds stop to pay; the defaults are for a GPU, tests take smaller ones."""
+    """Where rounds pay."""
 
+    least_pairs: int  # of a round
     chunk: int = 1 << 27  # entries taken at once, even: the ends of rounds lose 1 %
     shortest_chunk: int = 1 << 22
-    least_pairs: int = 1 << 19  # below it a round's fixed time, some 60 us, is more than it saves
     depth: int = 128  # pairs a thread adds between two inversions, whose tree costs it 6 M
+
+
+# A round has 60 us of launches, of one inversion and of its end; a pair saves 0.1, 0.03, 0.4 and 0.2 ns (predicted
+# from instructions and bytes on an H200; sorted as 381 bits G1, 254 bits G1, then G2).
+LEAST_PAIRS = {("g1", 6): 1 << 20, ("g1", 4): 1 << 22, ("g2", 6): 1 << 18, ("g2", 4): 1 << 19}
+
+
+def tuning_of(curve: Curve, group: str) -> Tuning:
+    """What is best on a GPU."""
+    return Tuning(LEAST_PAIRS[group, curve.fp_words])
 
 
 @dataclass(frozen=True)
@@ -163,16 +173,20 @@ def shorten(
     group: str,
     points: Memory,
     digits: Digits,
-    budget: int,
+    reserved: int,
     tuning: Tuning | None = None,
 ) -> tuple[Memory, Digits]:
     """Points and entries with the same sum for every key, in fewer entries where rounds pay.
 
-    Takes at most ``budget`` bytes of memory, and no rounds where that is too little for a chunk. What
-    comes back may be what was given; a sum that is infinity is an entry too.
+    Of the memory that is free ``reserved`` bytes are left alone, and half of the others; where that is too
+    little for a chunk, there are no rounds. What comes back may be what was given; a sum that is infinity
+    is an entry too.
     """
-    tuning = tuning or Tuning()
+    tuning = tuning or tuning_of(curve, group)
     kernels = Kernels(machine, curve, group)
+    if not Shape.of(digits.plan, digits.capacity, tuning.chunk, tuning.least_pairs).rounds:
+        return points, digits
+    budget = (machine.free_bytes() - reserved) // 2
     shape = choose_shape(kernels, digits.plan, digits.capacity, budget, tuning)
     if shape is None:
         return points, digits
