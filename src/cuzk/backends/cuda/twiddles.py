@@ -15,6 +15,7 @@ from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.curves import Curve
 from cuzk.vectors import Scalars
 
+BEFORE = 4  # entries in front of T, as in ntt.hpp
 LOG_START = 11  # entries that one block makes
 THREADS = 256
 BLOCKS = 8  # on a processor
@@ -66,8 +67,8 @@ class Twiddles:
 
     @staticmethod
     def table_bytes(log: int) -> int:
-        """Of 2^log entries and the -1 before them."""
-        return 64 + (64 << log)
+        """Of 2^log entries and those before them."""
+        return 64 * (BEFORE + (1 << log))
 
     def forget(self) -> None:
         """Let all of them go."""

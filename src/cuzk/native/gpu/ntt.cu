@@ -32,7 +32,8 @@ divide_pass(Fr* values, Fr* second, const Constant* table, size log_n, size firs
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
-  divide(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)}, {first + stages == log_n, 0});
+  divide(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)});
+  if (first + stages == log_n) finish(tile, 0);
   put_back(tile, at.values);
 }
 
@@ -43,8 +44,8 @@ join_pass(Fr* values, Fr* second, const Constant* table, size log_n, size first,
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
-  join(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)},
-       {first == 0, (u32)halvings});
+  join(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)});
+  if (first == 0) finish(tile, (u32)halvings);
   put_back(tile, at.values);
 }
 
@@ -55,8 +56,10 @@ extend_pass(Fr* values, Fr* second, const Constant* table, const Constant* coset
   Vectors at(values, second);
   Tile tile(log_n, 0, stages, at.index);
   fetch(tile, at.values);
-  join(tile, {table, 0, (u32)stages, false, has_ones(0, stages, 0)}, {true, (u32)log_n});
-  divide(tile, {coset_table, 0, (u32)stages, coset != 0, false}, {stages == log_n, 0});
+  join(tile, {table, 0, (u32)stages, false, has_ones(0, stages, 0)});
+  finish(tile, (u32)log_n);
+  divide(tile, {coset_table, 0, (u32)stages, coset != 0, false});
+  if (stages == log_n) finish(tile, 0);
   put_back(tile, at.values);
 }
 
@@ -70,9 +73,9 @@ transform_few(Loose* values, const Constant* table, size log_n, size coset, size
       u32 k = t / half, low = k * half + t;  // k blocks of 2 half before it, t - k half in it
       u32 place = (coset ? 1u << s : 0) + k;
       Loose a = values[low], b = values[low + half];
-      if (!inverse) b = b * table[1 + place];
+      if (!inverse) b = b * *forwards(table, place, 0);
       values[low] = a + b;
-      values[low + half] = inverse ? (b - a) * table[mirrored(place)] : a - b;
+      values[low + half] = inverse ? (b - a) * *backwards(table, place, 0) : a - b;
     }
     __syncthreads();
   }
@@ -81,32 +84,39 @@ transform_few(Loose* values, const Constant* table, size log_n, size coset, size
   }
 }
 
-// The table of 2^log entries of a primitive 2^(log + 1)-th root z: -1, then T[0 .. 2^log). squares[i] =
-// z^(2^i), in Montgomery form. One block makes the first 2^start of them, further launches double what
-// there is. A plain scalar times a Montgomery one is plain, two products make it a constant.
+// The table of 2^log entries of a primitive 2^(log + 1)-th root z; squares[i] = z^(2^i), in Montgomery form.
+// One block makes the first 2^start, further launches double what there is. A plain scalar times a Montgomery
+// one is plain; two products make it a constant.
 inline Constant times(const Constant& entry, const Fr& factor) {
   return constant(Fr::from_plain((entry.value * factor).w));
 }
 KERNEL(256, 1) first_twiddles(Constant* table, const Fr* squares, size log, size start) {
-  if (threadIdx.x == 0) table[0] = constant(-Fr::one()), table[1] = constant(Fr::one());
+  Constant* t = table + before;
+  if (threadIdx.x == 0) t[0] = constant(Fr::one()), t[-1] = constant(-Fr::one());
   for (size j = 0; j < start; j++) {
     __syncthreads();
     for (size i = threadIdx.x; i < (size)1 << j; i += blockDim.x)
-      table[1 + ((size)1 << j) + i] = times(table[1 + i], squares[log - 1 - j]);
+      t[((size)1 << j) + i] = times(t[i], squares[log - 1 - j]);
   }
+  __syncthreads();
+  if (threadIdx.x == 0 && log > 0) t[-2] = t[1];
+  if (threadIdx.x == 0 && log > 1) t[-3] = t[3], t[-4] = t[2];
 }
 KERNEL(256, 1) double_twiddles(Constant* table, const Fr* squares, size log, size j) {
+  Constant* t = table + before;
   Fr step = load(squares + (log - 1 - j));
   for (size i = grid_rank(); i < (size)1 << j; i += grid_size())
-    store(table + 1 + ((size)1 << j) + i, times(load(table + 1 + i), step));
+    store(t + ((size)1 << j) + i, times(load(t + i), step));
 }
 
-// The table of a coset whose shift is not the root's root: entry 2^s + k is scales[s] T[k], or for the
-// inverse, where it is read at the mirror, -scales[s] / T[mirror of k].
+// The table of a coset whose shift is not the root's root: at 2^s + k scales[s] T[k], or, to go back,
+// -scales[s] / T[2^s - 1 - k], which is where backwards() looks for block 2^s - 1 - k. What stands before it
+// is for block 0 of all, there is none.
 KERNEL(256, 1) coset_twiddles(Constant* out, const Constant* table, const Fr* scales, size log, size inverse) {
   for (size i = 1 + grid_rank(); i < (size)1 << log; i += grid_size()) {
     u32 s = 31 - __clz((u32)i), below = (1u << s) - 1, k = (u32)i & below;  // i < N <= 2^32
-    store(out + 1 + i, times(load(table + (inverse ? mirrored(k ^ below) : 1 + k)), load(scales + s)));
+    auto* factor = inverse ? backwards(table, k ^ below, 0) : forwards(table, k, 0);
+    store(out + before + i, times(load(factor), load(scales + s)));
   }
 }
 

@@ -100,22 +100,30 @@ inline void give(const Tile& tile, const Loose (&x)[8], u32 low) {
     auto* piece = reinterpret_cast<const Piece*>(x + q);
     tile.at_slot(places[q], 0) = piece[0], tile.at_slot(places[q], 1) = piece[1];
   }
-  __syncthreads();
 }
 
-// The table's entry 1 + k is c_k, that of the mirror of k is -1 / c_k: the bits of k below its highest
-// are inverted. Entry 0, for the mirror of k = 0, is -1.
-inline u32 mirrored(u32 k) { return k ? 1 + (k ^ ((1u << (31 - __clz(k))) - 1)) : 0; }
+// A table is T behind four entries -1 / T[3], -1 / T[2], -1 / T[1], -1. Below, `place` k of a block's constant is
+// its place in T; -1 / T[k] is T of k with the bits below its highest inverted, so that for 2^j blocks next
+// to each other these lie next to each other too, in opposite order.
+constexpr u32 before = 4;
+inline const Constant* forwards(const Constant* table, u32 block, u32 j) {
+  return table + before + (block << j);  // [k] for block * 2^j + k
+}
+inline const Constant* backwards(const Constant* table, u32 block, u32 j) {
+  u32 above = block ? (block ^ ((1u << (31 - __clz(block))) - 1)) + 1 : 0;
+  return table + (before - 1) + (above << j);  // [-k]
+}
 
 // Stage j of up to three on eight elements: 2^j blocks, the first has number `block` << j in its stage. The
 // product by c_0 = 1 is skipped where the caller knows of `ones`.
 template <u32 j, bool ones>
 inline void divide_stage(Loose (&x)[8], const Constant* table, u32 block) {
   constexpr u32 half = 4 >> j;
+  const Constant* constants = forwards(table, block, j);
 #pragma unroll
   for (u32 k = 0; k < 1u << j; k++) {
     Constant c;
-    if (!(ones && k == 0)) c = load(table + 1 + ((block << j) + k));
+    if (!(ones && k == 0)) c = load(constants + k);
 #pragma unroll
     for (u32 i = 2 * half * k; i < 2 * half * k + half; i++) {
       Loose a = x[i], b = x[i + half];
@@ -128,10 +136,11 @@ inline void divide_stage(Loose (&x)[8], const Constant* table, u32 block) {
 template <u32 j, bool ones>
 inline void join_stage(Loose (&x)[8], const Constant* table, u32 block) {
   constexpr u32 half = 4 >> j;
+  const Constant* constants = backwards(table, block, j);
 #pragma unroll
   for (u32 k = 0; k < 1u << j; k++) {
     Constant c;
-    if (!(ones && k == 0)) c = load(table + mirrored((block << j) + k));
+    if (!(ones && k == 0)) c = load(constants - k);
 #pragma unroll
     for (u32 i = 2 * half * k; i < 2 * half * k + half; i++) {
       Loose a = x[i], b = x[i + half];
@@ -171,58 +180,60 @@ inline Fr divided(const Fr& x, u32 log) {
   return Fr::from_words(odd);
 }
 
-// What follows the last stage of a pass: nothing, or the end of the transform, with values below r.
-struct Finish {
-  bool last;
-  u32 halvings;
-
-  void operator()(Loose (&x)[8]) const {
-    if (!last) return;
+// The end of a transform: values divided by 2^halvings and below r.
+inline void finish(const Tile& tile, u32 halvings) {
+  u32 low = tile.log - 3;
+  Loose x[8];
+  take(tile, x, low);
 #pragma unroll
-    for (u32 q = 0; q < 8; q++) x[q].value = halvings ? divided(x[q].value, halvings) : x[q].reduced();
-  }
-};
+  for (u32 q = 0; q < 8; q++) x[q].value = halvings ? divided(x[q].value, halvings) : x[q].reduced();
+  give(tile, x, low);
+  __syncthreads();
+}
 
 // From the tile to the tile: all rows, from the top.
-inline void divide(const Tile& tile, const Stages& stages, const Finish& finish) {
+inline void divide(const Tile& tile, const Stages& stages) {
   u32 count = stages.rest(), low = tile.columns + stages.count - 3;
   for (u32 done = 0; done < stages.count; done += count, low -= count, count = 3) {
     Loose x[8];
     take(tile, x, low);
-    u32 block = stages.block(tile, low, done);
     if (stages.ones && done == 0) {
       divide_stage<0, true>(x, stages.table, 0);
       divide_stage<1, true>(x, stages.table, 0);
       divide_stage<2, true>(x, stages.table, 0);
+      give(tile, x, low);
     } else {
+      u32 block = stages.block(tile, low, done);
       divide_stage<0, false>(x, stages.table, block);
       if (count > 1) divide_stage<1, false>(x, stages.table, block);
       if (count > 2) divide_stage<2, false>(x, stages.table, block);
+      give(tile, x, low);
     }
-    if (done + count == stages.count) finish(x);
-    give(tile, x, low);
+    __syncthreads();
   }
 }
 
 // The same from the bottom, inverted. Here the lowest rows are the ones that threes leave: their group does
 // the last of its stages only.
-inline void join(const Tile& tile, const Stages& stages, const Finish& finish) {
+inline void join(const Tile& tile, const Stages& stages) {
   u32 count = stages.rest(), end = tile.columns + stages.count;
   for (u32 low = tile.columns; low < end; low += count, count = 3) {
     Loose x[8];
     take(tile, x, low);
-    u32 done = end - 3 - low, block = stages.block(tile, low, done);
+    u32 done = end - 3 - low;
     if (stages.ones && done == 0) {
       join_stage<2, true>(x, stages.table, 0);
       join_stage<1, true>(x, stages.table, 0);
       join_stage<0, true>(x, stages.table, 0);
+      give(tile, x, low);
     } else {
+      u32 block = stages.block(tile, low, done);
       join_stage<2, false>(x, stages.table, block);
       if (count > 1) join_stage<1, false>(x, stages.table, block);
       if (count > 2) join_stage<0, false>(x, stages.table, block);
+      give(tile, x, low);
     }
-    if (low + count == end) finish(x);
-    give(tile, x, low);
+    __syncthreads();
   }
 }
 
