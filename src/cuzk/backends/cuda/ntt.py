@@ -24,6 +24,8 @@ LOG_TILE = 11  # elements of a tile: 64 KiB of shared memory, two tiles on a pro
 LOG_ELEMENTS = 3  # of a thread
 LOG_COLUMNS = 2  # at least: 128 bytes next to each other
 LOG_FEW = 4  # below: one block with a butterfly for each thread
+LOG_ALONE = 10  # up to this one tile is all there is
+LOG_LEAST = 8  # tiles of a warp
 LARGEST = 31  # log_n: indices have 32 bits
 
 
@@ -50,20 +52,21 @@ class Pass:
 def plan(log_n: int, log_tile: int = LOG_TILE) -> tuple[Pass, ...]:
     """The passes of a forward transform of 2^log_n elements, log_n >= 4; an inverse takes them backwards.
 
-    As few passes as fit, then as few exchanges (groups of three stages); then a first pass of whole
-    groups, whose products by 1 are skipped, and no pass longer than need be.
+    As few as fit, two from 2^11 on: one tile is work for one processor. Two have the smallest tiles
+    they can, to be many. A stage outside a group of three costs its share and a twelfth more; of equal
+    plans the one with the longest last pass, whose constants are the most memory, is taken.
     """
 
-    def cost(split: tuple[int, ...]) -> tuple[int, int, int]:
-        return sum(-(-k // 3) for k in split), split[0] % 3, max(split)
+    def cost(split: tuple[int, ...]) -> tuple[int, int]:
+        return sum(36 * (k // 3) + 13 * (k % 3) for k in split), -split[-1]
 
-    count = 1 + -(-max(0, log_n - log_tile) // (log_tile - LOG_COLUMNS))
+    if log_n <= min(log_tile, LOG_ALONE):
+        return (Pass(0, log_n, log_n),)
+    count = max(2, 1 + -(-(log_n - log_tile) // (log_tile - LOG_COLUMNS)))
+    if count == 2:
+        log_tile = min(log_tile, max(LOG_LEAST, (log_n + LOG_COLUMNS + 1) // 2))
     best = min(_splits(log_n, count, log_tile), key=cost)
-    firsts = [sum(best[:i]) for i in range(count)]
-    return tuple(
-        Pass(first, stages, min(log_tile, log_n))
-        for first, stages in zip(firsts, best, strict=True)
-    )
+    return tuple(Pass(sum(best[:i]), best[i], log_tile) for i in range(count))
 
 
 def _splits(log_n: int, count: int, log_tile: int) -> Iterator[tuple[int, ...]]:

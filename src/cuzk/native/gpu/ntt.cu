@@ -7,7 +7,7 @@
 // powers of w in bit-reversed order; one table of T serves all stages, all smaller transforms and, because
 // 1 / T[k] = -T[k with the bits below its highest inverted], the inverse. If g^2 = w, g's own T of N
 // entries has the constants of the coset too: block k of stage s has entry 2^s + k. Without a coset blocks
-// k = 0 multiply by 1; where the first pass begins with three stages, 7/8 N of those products are saved.
+// k = 0 multiply by 1; the first three stages skip these products, 7/8 N.
 //
 // A pass reads and writes the vector once (64 N bytes) and does up to 11 stages in shared memory; the last
 // one reads N constants (64 N bytes, see shoup.hpp), the others few. Inverse passes undo forward ones in opposite order.
@@ -22,7 +22,6 @@ struct Vectors {  // one or two, transformed in the same launch
     if (second && index >= tiles) values = second, index -= tiles;
   }
 };
-inline bool has_ones(size first, size stages, size coset) { return !coset && first == 0 && stages % 3 == 0; }
 
 // Stages [first, first + stages), 3 <= stages; tiles of 8 * blockDim elements, at least 16. A pass that is
 // not the last has at least 4 stages and four columns in a tile.
@@ -32,7 +31,7 @@ divide_pass(Fr* values, Fr* second, const Constant* table, size log_n, size firs
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
-  divide(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)});
+  divide(tile, {table, (u32)first, (u32)stages, coset != 0});
   if (first + stages == log_n) finish(tile, 0);
   put_back(tile, at.values);
 }
@@ -44,7 +43,7 @@ join_pass(Fr* values, Fr* second, const Constant* table, size log_n, size first,
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
-  join(tile, {table, (u32)first, (u32)stages, coset != 0, has_ones(first, stages, coset)});
+  join(tile, {table, (u32)first, (u32)stages, coset != 0});
   if (first == 0) finish(tile, (u32)halvings);
   put_back(tile, at.values);
 }
@@ -56,9 +55,9 @@ extend_pass(Fr* values, Fr* second, const Constant* table, const Constant* coset
   Vectors at(values, second);
   Tile tile(log_n, 0, stages, at.index);
   fetch(tile, at.values);
-  join(tile, {table, 0, (u32)stages, false, has_ones(0, stages, 0)});
+  join(tile, {table, 0, (u32)stages, false});
   finish(tile, (u32)log_n);
-  divide(tile, {coset_table, 0, (u32)stages, coset != 0, false});
+  divide(tile, {coset_table, 0, (u32)stages, coset != 0});
   if (stages == log_n) finish(tile, 0);
   put_back(tile, at.values);
 }

@@ -48,6 +48,17 @@ struct Tile {
   static u32 slot(u32 p) { return p ^ (p >> 3 & 7); }
   Piece& half(u32 p, u32 h) const { return at_slot(slot(p), h); }
   Piece& at_slot(u32 slot, u32 h) const { return shared[(slot ^ h << 2) + (h << log)]; }
+
+  Loose element(u32 p) const {
+    Loose x;
+    auto* piece = reinterpret_cast<Piece*>(&x);
+    piece[0] = half(p, 0), piece[1] = half(p, 1);
+    return x;
+  }
+  void set(u32 p, const Loose& x) const {
+    auto* piece = reinterpret_cast<const Piece*>(&x);
+    half(p, 0) = piece[0], half(p, 1) = piece[1];
+  }
 };
 
 // The tile from and to the vector: 16 pieces for each thread, neighbours to neighbours. Positions that
@@ -110,7 +121,7 @@ inline const Constant* forwards(const Constant* table, u32 block, u32 j) {
   return table + before + (block << j);  // [k] for block * 2^j + k
 }
 inline const Constant* backwards(const Constant* table, u32 block, u32 j) {
-  u32 above = block ? (block ^ ((1u << (31 - __clz(block))) - 1)) + 1 : 0;
+  u32 above = (block ^ ((1u << (31 - __clz(block | 1))) - 1)) + (block != 0);
   return table + (before - 1) + (above << j);  // [-k]
 }
 
@@ -154,13 +165,14 @@ inline void join_stage(Loose (&x)[8], const Constant* table, u32 block) {
 struct Stages {
   const Constant* table;
   u32 first, count;
-  bool coset, ones;  // ones: the first three have c_0 = 1 (the pass begins with stage 0, no coset)
+  bool coset;
 
-  // Stages of the first group: what threes leave.
-  u32 rest() const { return (count - 1) % 3 + 1; }
-  // Number of this thread's block in the first stage of the group at `low`, as the table counts.
-  u32 block(const Tile& tile, u32 low, u32 done) const {
-    return (coset ? 1u << (first + done) : 0) + (tile.block << (tile.log - low - 3)) + (threadIdx.x >> low);
+  // The first three have c_0 = 1.
+  bool ones() const { return first == 0 && !coset; }
+  // The constant's place for the first of the blocks of the tile's stage `done`, in which halves of 2^bit
+  // elements meet, plus `within`.
+  u32 block(const Tile& tile, u32 done, u32 bit, u32 within) const {
+    return (coset ? 1u << (first + done) : 0) + (tile.block << (tile.log - bit - 1)) + within;
   }
 };
 
@@ -191,46 +203,65 @@ inline void finish(const Tile& tile, u32 halvings) {
   __syncthreads();
 }
 
+// One stage, from the tile to the tile, for what groups of three leave: a loop of few instructions. As more
+// cases of the groups it would cost more registers than there are.
+template <bool inverse>
+inline void single_stage(const Tile& tile, const Stages& stages, u32 done) {
+  u32 bit = tile.columns + stages.count - 1 - done;
+#pragma unroll 1
+  for (u32 i = threadIdx.x; i < 1u << (tile.log - 1); i += blockDim.x) {
+    u32 k = i >> bit, low = (k << bit) + i, high = low + (1u << bit), place = stages.block(tile, done, bit, k);
+    Loose a = tile.element(low), b = tile.element(high);
+    if (!inverse) b = b * load(forwards(stages.table, place, 0));
+    tile.set(low, a + b);
+    tile.set(high, inverse ? (b - a) * load(backwards(stages.table, place, 0)) : a - b);
+  }
+  __syncthreads();
+}
+
 // From the tile to the tile: all rows, from the top.
 inline void divide(const Tile& tile, const Stages& stages) {
-  u32 count = stages.rest(), low = tile.columns + stages.count - 3;
-  for (u32 done = 0; done < stages.count; done += count, low -= count, count = 3) {
+  u32 done = 0;
+  for (; done + 3 <= stages.count; done += 3) {
+    u32 low = tile.columns + stages.count - 3 - done;
     Loose x[8];
     take(tile, x, low);
-    if (stages.ones && done == 0) {
+    if (stages.ones() && done == 0) {
       divide_stage<0, true>(x, stages.table, 0);
       divide_stage<1, true>(x, stages.table, 0);
       divide_stage<2, true>(x, stages.table, 0);
       give(tile, x, low);
     } else {
-      u32 block = stages.block(tile, low, done);
+      u32 block = stages.block(tile, done, low + 2, threadIdx.x >> low);
       divide_stage<0, false>(x, stages.table, block);
-      if (count > 1) divide_stage<1, false>(x, stages.table, block);
-      if (count > 2) divide_stage<2, false>(x, stages.table, block);
+      divide_stage<1, false>(x, stages.table, block);
+      divide_stage<2, false>(x, stages.table, block);
       give(tile, x, low);
     }
     __syncthreads();
   }
+  for (; done < stages.count; done++) single_stage<false>(tile, stages, done);
 }
 
-// The same from the bottom, inverted. Here the lowest rows are the ones that threes leave: their group does
-// the last of its stages only.
+// The same from the bottom, inverted.
 inline void join(const Tile& tile, const Stages& stages) {
-  u32 count = stages.rest(), end = tile.columns + stages.count;
-  for (u32 low = tile.columns; low < end; low += count, count = 3) {
+  u32 left = stages.count;
+  while (left % 3) single_stage<true>(tile, stages, --left);
+  while (left) {
+    left -= 3;
+    u32 low = tile.columns + stages.count - 3 - left;
     Loose x[8];
     take(tile, x, low);
-    u32 done = end - 3 - low;
-    if (stages.ones && done == 0) {
+    if (stages.ones() && left == 0) {
       join_stage<2, true>(x, stages.table, 0);
       join_stage<1, true>(x, stages.table, 0);
       join_stage<0, true>(x, stages.table, 0);
       give(tile, x, low);
     } else {
-      u32 block = stages.block(tile, low, done);
+      u32 block = stages.block(tile, left, low + 2, threadIdx.x >> low);
       join_stage<2, false>(x, stages.table, block);
-      if (count > 1) join_stage<1, false>(x, stages.table, block);
-      if (count > 2) join_stage<0, false>(x, stages.table, block);
+      join_stage<1, false>(x, stages.table, block);
+      join_stage<0, false>(x, stages.table, block);
       give(tile, x, low);
     }
     __syncthreads();
