@@ -127,6 +127,20 @@ def test_one_bucket_over_all_slices(curve: Curve, group: str) -> None:
     assert found(curve, group, PLAN, entries) == total(curve, group, PLAN, entries)
 
 
+def test_three_levels_of_merging(curve: Curve) -> None:
+    """Thousands of slices: a bucket over most of them, one over a block's worth, others within one."""
+    n, plan = 40000, WindowPlan.of(curve, 9)
+    rng = random.Random(2)
+    kinds = [lambda: 700, lambda: 1200, lambda: rng.randrange(plan.total_buckets - plan.buckets)]
+    keys = [rng.choices(kinds, [80, 5, 15])[0]() for _ in range(n)]
+    entries = [(key, rng.randrange(400), rng.random() < 0.5) for key in keys]
+    machine = EmulatedMachine()
+    machine.processors = 16
+    sums = Group(machine, curve, "g1")
+    assert 2 * ceil(2 * sums.slices(n), sums.run_threads()) > sums.run_threads()
+    assert found(curve, "g1", plan, entries, processors=16) == total(curve, "g1", plan, entries)
+
+
 def test_equal_opposite_and_infinite_points_in_a_bucket(curve: Curve, group: str) -> None:
     """In all orders within a slice, across slices, in pieces and folds."""
     rng = random.Random(1)
@@ -159,7 +173,7 @@ def test_plans(curve: Curve, bits: int, width: int) -> None:
     assert found(curve, "g1", plan, entries) == total(curve, "g1", plan, entries)
 
 
-@pytest.mark.parametrize("processors", [1, 3])
+@pytest.mark.parametrize("processors", [1, 3, 132])
 def test_any_number_of_processors(curve: Curve, processors: int) -> None:
     entries = random_entries(PLAN, 900)
     assert found(curve, "g1", PLAN, entries, processors=processors) == total(
