@@ -32,7 +32,7 @@ def open_device(
     if not match:
         raise FormatError(f"device: expected auto, cpu, cuda or cuda:N, found {device!r}")
     try:
-        return _open_gpu(int(match[1] or 0), curve), "asked for"
+        return _open_gpu(int(match[1] or 0), curve, threads), "asked for"
     except DeviceUnavailable as error:
         raise DeviceUnavailable(f"device {device}: {error}; or take auto or cpu") from error
 
@@ -42,7 +42,7 @@ def _best(curve: Curve, threads: int, work: Workload | None) -> tuple[Backend, s
     if work is not None and (points := weighted_points(work)) < GPU_FROM_POINTS:
         return cpu, f"small: {points} points, a GPU is worth it from {GPU_FROM_POINTS}"
     try:
-        gpu = _open_gpu(0, curve)
+        gpu = _open_gpu(0, curve, threads)
     except BackendError as error:
         return cpu, f"no GPU: {error}"
     return gpu, f"a GPU can be used: {gpu.title}"
@@ -53,17 +53,14 @@ def weighted_points(work: Workload) -> int:
     return sum(n * (G2_WEIGHT if group == "g2" else 1) for group, n in work.queries)
 
 
-def _open_gpu(ordinal: int, curve: Curve) -> Backend:
+def _open_gpu(ordinal: int, curve: Curve, threads: int) -> Backend:
     """A GPU that has just found known answers; all of CUDA is imported here and not before."""
     if curve.is_toy:
         raise DeviceUnavailable(f"no kernels for curve {curve.title}")
-    from cuzk.backends.cuda import device
+    from cuzk.backends.cuda import CudaBackend, device
     from cuzk.backends.cuda.selftest import fault_of
 
-    machine = device.open_machine(ordinal, curve)
-    from cuzk.backends.cuda import CudaBackend
-
-    backend: Backend = CudaBackend(curve, machine)
+    backend = CudaBackend(curve, device.open_machine(ordinal, curve), threads=threads)
     try:
         fault = fault_of(backend)
     except KernelError as error:

@@ -30,6 +30,7 @@ INSTALL = "pip install 'cuzk[cuda]'"
 PER_GROUP = re.compile(
     r"\b(CUZK_GROUP|Point|Coordinate|Sum)\b"
 )  # names that kernel.hpp makes of it
+MEASURING = "*rates.cu"  # for benchmarks: no proof uses them, they are compiled when asked for
 MOST_THREADS = 16  # compiling at once: each takes about 0.3 GB of memory
 
 
@@ -41,9 +42,12 @@ class Compiler:
     version: tuple[int, int]
     architectures: tuple[int, ...]  # 80, 90, ...
 
-    def cubin(self, unit: Unit, architecture: int) -> bytes:
-        """Compile; KernelError with the compiler's first complaint."""
-        nvrtc, given = self.nvrtc, options(unit, architecture)
+    def compile(self, unit: Unit, architecture: int, *more: bytes) -> tuple[bytes, str]:
+        """The cubin, and what the compiler said; KernelError with its first complaint.
+
+        ``more`` are further options, for tests and reports.
+        """
+        nvrtc, given = self.nvrtc, [*options(unit, architecture), *more]
         header = constants.header().encode()
         program = self._value(
             nvrtc.nvrtcCreateProgram(
@@ -52,15 +56,17 @@ class Compiler:
         )
         try:
             (status,) = nvrtc.nvrtcCompileProgram(program, len(given), given)
+            log = self._log(program)
             if int(status):
+                reason = next((line for line in log.splitlines() if "error" in line), log)
                 raise KernelError(
-                    f"{unit.file} for {unit.curve.title}, sm_{architecture}: {self._log(program)}"
+                    f"{unit.file} for {unit.curve.title}, sm_{architecture}: {reason or 'NVRTC gave no reason'}"
                 )
             code = b" " * int(self._value(nvrtc.nvrtcGetCUBINSize(program)))
             self._value(nvrtc.nvrtcGetCUBIN(program, code))
         finally:
             nvrtc.nvrtcDestroyProgram(program)
-        return code
+        return code, log
 
     def _value(self, answer: tuple[Any, ...]) -> Any:
         status, *values = answer
@@ -71,8 +77,7 @@ class Compiler:
     def _log(self, program: Any) -> str:
         log = b" " * int(self._value(self.nvrtc.nvrtcGetProgramLogSize(program)))
         self._value(self.nvrtc.nvrtcGetProgramLog(program, log))
-        lines = log.decode(errors="replace").strip("\0 \n").splitlines()
-        return next((line for line in lines if "error" in line), "NVRTC gave no reason")
+        return log.decode(errors="replace").strip("\0 \n")
 
 
 @cache
@@ -112,13 +117,17 @@ def program_text(unit: Unit) -> bytes:
 
 
 def units(curve: Curve) -> list[Unit]:
-    """Every unit of a curve."""
-    found = []
-    for path in sorted(GPU.glob("*.cu")):
-        code = re.sub(r"//.*", "", path.read_text())
-        groups = ("g1", "g2") if PER_GROUP.search(code) else ("",)
-        found += [Unit(path.name, curve, group) for group in groups]
-    return found
+    """Every unit that a proof on the curve uses."""
+    files = sorted(path for path in GPU.glob("*.cu") if not path.match(MEASURING))
+    return [unit for path in files for unit in units_of(path.name, curve)]
+
+
+def units_of(file: str, curve: Curve) -> list[Unit]:
+    """A source file's unit, or one for each group where it computes in one."""
+    code = re.sub(r"//.*", "", (GPU / file).read_text())
+    return [
+        Unit(file, curve, group) for group in (("g1", "g2") if PER_GROUP.search(code) else ("",))
+    ]
 
 
 def kernel_names(unit: Unit) -> list[str]:
@@ -131,7 +140,7 @@ def build(unit: Unit, architecture: int, cache: Cache) -> bytes:
     name = entry_name(unit, architecture)
     code = cache.get(name)
     if code is None:
-        code = compiler().cubin(unit, architecture)
+        code, _ = compiler().compile(unit, architecture)
         cache.put(name, code)
     return code
 
