@@ -1,5 +1,5 @@
 // Chains of one operation in registers, for the rates a device reaches (bench/rates.py) and for tests of the
-// arithmetic. Thread i reads its operands at in + (their number) i, repeats, and leaves all of them in out.
+// arithmetic. Blocks an SM: as many as bench/rates.py gives it, one wave. Thread i reads its operands at in + (their number) i, repeats, and leaves all of them in out.
 #include "kernel.hpp"
 
 // a = a b, then b = b a.
@@ -11,8 +11,8 @@ inline void multiply(const F* in, F* out, size steps) {
   for (size k = 0; k < steps; k++) a = a * b, b = b * a;
   store(out + i, a), store(out + i + 1, b);
 }
-KERNEL(256, Fp::N == 6 ? 3 : 4) multiply_fp(const Fp* in, Fp* out, size steps) { multiply(in, out, steps); }
-KERNEL(256, 4) multiply_fr(const Fr* in, Fr* out, size steps) { multiply(in, out, steps); }
+KERNEL(128, Fp::N == 6 ? 6 : 8) multiply_fp(const Fp* in, Fp* out, size steps) { multiply(in, out, steps); }
+KERNEL(128, 8) multiply_fr(const Fr* in, Fr* out, size steps) { multiply(in, out, steps); }
 
 // a = a^4.
 template <class F>
@@ -23,8 +23,8 @@ inline void square(const F* in, F* out, size steps) {
   for (size k = 0; k < steps; k++) a = a.squared().squared();
   store(out + i, a);
 }
-KERNEL(256, Fp::N == 6 ? 3 : 4) square_fp(const Fp* in, Fp* out, size steps) { square(in, out, steps); }
-KERNEL(256, 4) square_fr(const Fr* in, Fr* out, size steps) { square(in, out, steps); }
+KERNEL(128, Fp::N == 6 ? 6 : 8) square_fp(const Fp* in, Fp* out, size steps) { square(in, out, steps); }
+KERNEL(128, 8) square_fr(const Fr* in, Fr* out, size steps) { square(in, out, steps); }
 
 // a = a b + c d, then c = c d - a b.
 template <class F>
@@ -35,7 +35,7 @@ inline void pairs(const F* in, F* out, size steps) {
   for (size k = 0; k < steps; k++) a = F::sum(a, b, c, d), c = F::difference(c, d, a, b);
   store(out + i, a), store(out + i + 1, b), store(out + i + 2, c), store(out + i + 3, d);
 }
-KERNEL(128, Fp::N == 6 ? 4 : 6) pairs_fp(const Fp* in, Fp* out, size steps) { pairs(in, out, steps); }
+KERNEL(128, Fp::N == 6 ? 5 : 6) pairs_fp(const Fp* in, Fp* out, size steps) { pairs(in, out, steps); }
 KERNEL(128, 6) pairs_fr(const Fr* in, Fr* out, size steps) { pairs(in, out, steps); }
 
 // a = a + b, then b = a - b.
@@ -47,8 +47,8 @@ inline void add(const F* in, F* out, size steps) {
   for (size k = 0; k < steps; k++) a = a + b, b = a - b;
   store(out + i, a), store(out + i + 1, b);
 }
-KERNEL(256, 4) add_fp(const Fp* in, Fp* out, size steps) { add(in, out, steps); }
-KERNEL(256, 4) add_fr(const Fr* in, Fr* out, size steps) { add(in, out, steps); }
+KERNEL(128, 8) add_fp(const Fp* in, Fp* out, size steps) { add(in, out, steps); }
+KERNEL(128, 8) add_fr(const Fr* in, Fr* out, size steps) { add(in, out, steps); }
 
 // a = a^-1 + 1.
 template <class F>
@@ -59,5 +59,5 @@ inline void invert(const F* in, F* out, size steps) {
   for (size k = 0; k < steps; k++) a = a.inverse() + F::one();
   store(out + i, a);
 }
-KERNEL(128, 1) invert_fp(const Fp* in, Fp* out, size steps) { invert(in, out, steps); }
-KERNEL(128, 1) invert_fr(const Fr* in, Fr* out, size steps) { invert(in, out, steps); }
+KERNEL(128, 2) invert_fp(const Fp* in, Fp* out, size steps) { invert(in, out, steps); }
+KERNEL(128, 2) invert_fr(const Fr* in, Fr* out, size steps) { invert(in, out, steps); }
