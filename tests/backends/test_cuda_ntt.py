@@ -137,7 +137,7 @@ def test_one_table_serves_smaller_sizes_and_the_odd_coset(curve: Curve) -> None:
         for shift in shifts(curve, log_n)[:2]:
             for inverse in (False, True):
                 run(log_n, shift, inverse)
-    assert transforms.bytes == transforms.table_bytes(9) == 64 * (4 + (1 << 9))
+    assert transforms.bytes == transforms.table_bytes(9) == 64 * (8 + (1 << 9))
     run(6, 7, True)
     assert transforms.bytes == transforms.table_bytes(9) + transforms.table_bytes(6)
     transforms.forget()

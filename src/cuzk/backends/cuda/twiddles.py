@@ -1,7 +1,7 @@
 """Constants of transforms on the device (``native/gpu/ntt.cu`` says how kernels read them).
 
-The table of a primitive 2^(log + 1)-th root z holds -1 and T[0..2^log), z's powers in bit-reversed order: 64
-bytes each. It serves transforms of up to 2^(log + 1) points of the roots z^(2^i), and up to 2^log points
+The table of a primitive 2^(log + 1)-th root z holds T[0..2^log), z's powers in bit-reversed order: 64 bytes
+each. It serves transforms of up to 2^(log + 1) points of the roots z^(2^i), and up to 2^log points
 on the coset of their square root. Any other coset has a table of its own, for each direction.
 """
 
@@ -16,6 +16,7 @@ from cuzk.curves import Curve
 from cuzk.vectors import Scalars
 
 BEFORE = 4  # entries in front of T, as in ntt.hpp
+EIGHT = 8  # entries that are stored together
 LOG_START = 11  # entries that one block makes
 THREADS = 256
 BLOCKS = 8  # on a processor
@@ -68,7 +69,7 @@ class Twiddles:
     @staticmethod
     def table_bytes(log: int) -> int:
         """Of 2^log entries and those before them."""
-        return 64 * (BEFORE + (1 << log))
+        return 64 * -(-(BEFORE + (1 << log)) // EIGHT) * EIGHT
 
     def forget(self) -> None:
         """Let all of them go."""

@@ -26,45 +26,45 @@ struct Vectors {  // one or two, transformed in the same launch
 // Stages [first, first + stages), 3 <= stages; tiles of 8 * blockDim elements, at least 16. A pass that is
 // not the last has at least 4 stages and four columns in a tile.
 KERNEL(256, 2)
-divide_pass(Fr* values, Fr* second, const Constant* table, size log_n, size first, size stages,
+divide_pass(Fr* values, Fr* second, Piece* table, size log_n, size first, size stages,
             size coset) {
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
-  divide(tile, {table, (u32)first, (u32)stages, coset != 0});
+  divide(tile, {{table}, (u32)first, (u32)stages, coset != 0});
   if (first + stages == log_n) finish(tile, 0);
   put_back(tile, at.values);
 }
 
 // The same backwards. `halvings`: the result is divided by 2^halvings.
 KERNEL(256, 2)
-join_pass(Fr* values, Fr* second, const Constant* table, size log_n, size first, size stages, size coset,
+join_pass(Fr* values, Fr* second, Piece* table, size log_n, size first, size stages, size coset,
           size halvings) {
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
-  join(tile, {table, (u32)first, (u32)stages, coset != 0});
+  join(tile, {{table}, (u32)first, (u32)stages, coset != 0});
   if (first == 0) finish(tile, (u32)halvings);
   put_back(tile, at.values);
 }
 
 // Last pass of an inverse transform and first pass of a transform on a coset: both own the same tiles.
 KERNEL(256, 2)
-extend_pass(Fr* values, Fr* second, const Constant* table, const Constant* coset_table, size log_n,
+extend_pass(Fr* values, Fr* second, Piece* table, Piece* coset_table, size log_n,
             size stages, size coset) {
   Vectors at(values, second);
   Tile tile(log_n, 0, stages, at.index);
   fetch(tile, at.values);
-  join(tile, {table, 0, (u32)stages, false});
+  join(tile, {{table}, 0, (u32)stages, false});
   finish(tile, (u32)log_n);
-  divide(tile, {coset_table, 0, (u32)stages, coset != 0});
+  divide(tile, {{coset_table}, 0, (u32)stages, coset != 0});
   if (stages == log_n) finish(tile, 0);
   put_back(tile, at.values);
 }
 
 // A whole transform of fewer than 16 elements, a butterfly for each of up to 8 threads in one block.
 KERNEL(8, 1)
-transform_few(Loose* values, const Constant* table, size log_n, size coset, size inverse) {
+transform_few(Loose* values, Piece* table, size log_n, size coset, size inverse) {
   u32 t = threadIdx.x, n = 1u << log_n;
   for (u32 i = 0; i < log_n; i++) {
     u32 s = inverse ? (u32)log_n - 1 - i : i, half = n >> (s + 1);
@@ -72,9 +72,9 @@ transform_few(Loose* values, const Constant* table, size log_n, size coset, size
       u32 k = t / half, low = k * half + t;  // k blocks of 2 half before it, t - k half in it
       u32 place = (coset ? 1u << s : 0) + k;
       Loose a = values[low], b = values[low + half];
-      if (!inverse) b = b * *forwards(table, place, 0);
+      if (!inverse) b = b * Table{table}.forwards(place, 0)[0];
       values[low] = a + b;
-      values[low + half] = inverse ? (b - a) * *backwards(table, place, 0) : a - b;
+      values[low + half] = inverse ? (b - a) * Table{table}.backwards(place, 0)[0] : a - b;
     }
     __syncthreads();
   }
@@ -89,33 +89,35 @@ transform_few(Loose* values, const Constant* table, size log_n, size coset, size
 inline Constant times(const Constant& entry, const Fr& factor) {
   return constant(Fr::from_plain((entry.value * factor).w));
 }
-KERNEL(256, 1) first_twiddles(Constant* table, const Fr* squares, size log, size start) {
-  Constant* t = table + before;
-  if (threadIdx.x == 0) t[0] = constant(Fr::one()), t[-1] = constant(-Fr::one());
-  for (size j = 0; j < start; j++) {
+KERNEL(256, 1) first_twiddles(Piece* table, const Fr* squares, size log, size start) {
+  Table t{table};
+  const size one = Table::before;
+  if (threadIdx.x == 0) t.set(one, constant(Fr::one())), t.set(one - 1, constant(-Fr::one()));
+  for (u32 j = 0; j < start; j++) {
     __syncthreads();
-    for (size i = threadIdx.x; i < (size)1 << j; i += blockDim.x)
-      t[((size)1 << j) + i] = times(t[i], squares[log - 1 - j]);
+    for (u32 i = threadIdx.x; i < 1u << j; i += blockDim.x)
+      t.set(one + (1u << j) + i, times(t.forwards(i, 0)[0], squares[log - 1 - j]));
   }
   __syncthreads();
-  if (threadIdx.x == 0 && log > 0) t[-2] = t[1];
-  if (threadIdx.x == 0 && log > 1) t[-3] = t[3], t[-4] = t[2];
+  if (threadIdx.x == 0 && log > 0) t.set(one - 2, t.forwards(1, 0)[0]);
+  if (threadIdx.x == 0 && log > 1) t.set(one - 3, t.forwards(3, 0)[0]), t.set(one - 4, t.forwards(2, 0)[0]);
 }
-KERNEL(256, 1) double_twiddles(Constant* table, const Fr* squares, size log, size j) {
-  Constant* t = table + before;
+KERNEL(256, 1) double_twiddles(Piece* table, const Fr* squares, size log, size j) {
+  Table t{table};
   Fr step = load(squares + (log - 1 - j));
   for (size i = grid_rank(); i < (size)1 << j; i += grid_size())
-    store(t + ((size)1 << j) + i, times(load(t + i), step));
+    t.set(Table::before + ((size)1 << j) + i, times(t.forwards((u32)i, 0)[0], step));
 }
 
 // The table of a coset whose shift is not the root's root: at 2^s + k scales[s] T[k], or, to go back,
 // -scales[s] / T[2^s - 1 - k], which is where backwards() looks for block 2^s - 1 - k. What stands before it
 // is for block 0 of all, there is none.
-KERNEL(256, 1) coset_twiddles(Constant* out, const Constant* table, const Fr* scales, size log, size inverse) {
+KERNEL(256, 1) coset_twiddles(Piece* out, Piece* table, const Fr* scales, size log, size inverse) {
+  Table t{table};
   for (size i = 1 + grid_rank(); i < (size)1 << log; i += grid_size()) {
     u32 s = 31 - __clz((u32)i), below = (1u << s) - 1, k = (u32)i & below;  // i < N <= 2^32
-    auto* factor = inverse ? backwards(table, k ^ below, 0) : forwards(table, k, 0);
-    store(out + before + i, times(load(factor), load(scales + s)));
+    Constant factor = inverse ? t.backwards(k ^ below, 0)[0] : t.forwards(k, 0)[0];
+    Table{out}.set(Table::before + i, times(factor, load(scales + s)));
   }
 }
 

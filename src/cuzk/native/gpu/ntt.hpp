@@ -116,25 +116,48 @@ inline void give(const Tile& tile, const Loose (&x)[8], u32 low) {
 // A table is T behind four entries -1 / T[3], -1 / T[2], -1 / T[1], -1. Below, `place` k of a block's constant is
 // its place in T; -1 / T[k] is T of k with the bits below its highest inverted, so that for 2^j blocks next
 // to each other these lie next to each other too, in opposite order.
-constexpr u32 before = 4;
-inline const Constant* forwards(const Constant* table, u32 block, u32 j) {
-  return table + before + (block << j);  // [k] for block * 2^j + k
-}
-inline const Constant* backwards(const Constant* table, u32 block, u32 j) {
-  u32 above = (block ^ ((1u << (31 - __clz(block | 1))) - 1)) + (block != 0);
-  return table + (before - 1) + (above << j);  // [-k]
-}
+//
+// Eight entries are four rows of 16-byte pieces: threads that read entries next to each other, or two or four
+// apart, touch a quarter of the cache lines that whole constants would spread them over.
+struct Table {
+  Piece* pieces;
+  static constexpr u32 before = 4;
+
+  Piece* at(size entry) const { return pieces + (entry / 8 * 32 + entry % 8); }
+  // [k] is the constant of place (block << j) + k, or -1 over that, for k < 2^j.
+  struct Run {
+    const Piece* first;
+    int step;
+    Constant operator[](int k) const {
+      Constant c;
+      auto* piece = reinterpret_cast<Piece*>(&c);
+#pragma unroll
+      for (int i = 0; i < 4; i++) piece[i] = first[8 * i + step * k];
+      return c;
+    }
+  };
+  Run forwards(u32 block, u32 j) const { return {at(before + ((size)block << j)), 1}; }
+  Run backwards(u32 block, u32 j) const {
+    u32 above = (block ^ ((1u << (31 - __clz(block | 1))) - 1)) + (block != 0);
+    return {at(before - 1 + ((size)above << j)), -1};
+  }
+  void set(size entry, const Constant& c) const {
+    auto* piece = reinterpret_cast<const Piece*>(&c);
+#pragma unroll
+    for (int i = 0; i < 4; i++) at(entry)[8 * i] = piece[i];
+  }
+};
 
 // Stage j of up to three on eight elements: 2^j blocks, the first has number `block` << j in its stage. The
 // product by c_0 = 1 is skipped where the caller knows of `ones`.
 template <u32 j, bool ones>
-inline void divide_stage(Loose (&x)[8], const Constant* table, u32 block) {
+inline void divide_stage(Loose (&x)[8], const Table& table, u32 block) {
   constexpr u32 half = 4 >> j;
-  const Constant* constants = forwards(table, block, j);
+  const Table::Run constants = table.forwards(block, j);
 #pragma unroll
   for (u32 k = 0; k < 1u << j; k++) {
     Constant c;
-    if (!(ones && k == 0)) c = load(constants + k);
+    if (!(ones && k == 0)) c = constants[k];
 #pragma unroll
     for (u32 i = 2 * half * k; i < 2 * half * k + half; i++) {
       Loose a = x[i], b = x[i + half];
@@ -145,13 +168,13 @@ inline void divide_stage(Loose (&x)[8], const Constant* table, u32 block) {
   }
 }
 template <u32 j, bool ones>
-inline void join_stage(Loose (&x)[8], const Constant* table, u32 block) {
+inline void join_stage(Loose (&x)[8], const Table& table, u32 block) {
   constexpr u32 half = 4 >> j;
-  const Constant* constants = backwards(table, block, j);
+  const Table::Run constants = table.backwards(block, j);
 #pragma unroll
   for (u32 k = 0; k < 1u << j; k++) {
     Constant c;
-    if (!(ones && k == 0)) c = load(constants - k);
+    if (!(ones && k == 0)) c = constants[k];
 #pragma unroll
     for (u32 i = 2 * half * k; i < 2 * half * k + half; i++) {
       Loose a = x[i], b = x[i + half];
@@ -163,7 +186,7 @@ inline void join_stage(Loose (&x)[8], const Constant* table, u32 block) {
 
 // What a pass knows of the transform.
 struct Stages {
-  const Constant* table;
+  Table table;
   u32 first, count;
   bool coset;
 
@@ -212,9 +235,9 @@ inline void single_stage(const Tile& tile, const Stages& stages, u32 done) {
   for (u32 i = threadIdx.x; i < 1u << (tile.log - 1); i += blockDim.x) {
     u32 k = i >> bit, low = (k << bit) + i, high = low + (1u << bit), place = stages.block(tile, done, bit, k);
     Loose a = tile.element(low), b = tile.element(high);
-    if (!inverse) b = b * load(forwards(stages.table, place, 0));
+    if (!inverse) b = b * stages.table.forwards(place, 0)[0];
     tile.set(low, a + b);
-    tile.set(high, inverse ? (b - a) * load(backwards(stages.table, place, 0)) : a - b);
+    tile.set(high, inverse ? (b - a) * stages.table.backwards(place, 0)[0] : a - b);
   }
   __syncthreads();
 }
