@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import tempfile
+import threading
 import time
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,7 @@ HERE = Path(__file__).parent
 NATIVE = Path(cuzk.__file__).parent / "native"
 CACHE = Path(tempfile.gettempdir()) / f"cuzk-emulator-{os.getuid()}"
 KERNEL = re.compile(r"^KERNEL\([^)]*\)\s*(\w+)\(", re.MULTILINE)
+ONE_GRID = threading.Lock()  # the emulator's state is one per process
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 COMPILER = [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", "-fPIC", "-shared", "-w", "-fno-strict-aliasing"]  # fmt: skip
 
@@ -89,7 +91,7 @@ def library(unit: Unit) -> ctypes.CDLL:
 class EmulatedMachine:
     """:class:`cuzk.backends.cuda.machine.Machine` on the host; ``limit`` bytes of memory.
 
-    ``launches`` records (kernel, blocks, threads) in order.
+    ``refused`` counts allocations that did not fit; ``launches`` records (kernel, blocks, threads) in order.
     """
 
     name = "cuda:emulated"
@@ -99,6 +101,7 @@ class EmulatedMachine:
     def __init__(self, limit: int = 1 << 32) -> None:
         self.limit = limit
         self.launches: list[tuple[str, int, int]] = []
+        self.refused = 0
         self._live: dict[int, int] = {}
 
     @property
@@ -108,6 +111,7 @@ class EmulatedMachine:
 
     def alloc(self, nbytes: int) -> Memory:
         if self.used + nbytes > self.limit:
+            self.refused += 1
             raise OutOfMemory(
                 f"{self.name}: asked for {nbytes} bytes, {self.free_bytes()} are free"
             )
@@ -145,7 +149,8 @@ class EmulatedMachine:
             )
         array = (ctypes.c_ulonglong * max(len(words), 1))(*words)
         launcher = library(unit)[f"launch_{kernel}"]
-        launcher(ctypes.c_uint(blocks), ctypes.c_uint(threads), ctypes.c_size_t(shared), array)
+        with ONE_GRID:
+            launcher(ctypes.c_uint(blocks), ctypes.c_uint(threads), ctypes.c_size_t(shared), array)
 
     def free_bytes(self) -> int:
         return self.limit - self.used

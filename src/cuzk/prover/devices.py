@@ -17,13 +17,19 @@ G2_WEIGHT = 3
 
 
 def open_device(
-    device: str, curve: Curve, threads: int, work: Workload | None = None
+    device: str | Backend, curve: Curve, threads: int, work: Workload | None = None
 ) -> tuple[Backend, str]:
-    """The backend for "auto", "cpu", "cuda" or "cuda:N", and in words why it was taken.
+    """The backend for "auto", "cpu", "cuda" or "cuda:N", and in words why it was taken; or one that is open.
 
     "auto" takes a GPU if one can be used and ``work``, where it is known, is worth it. DeviceUnavailable
     where another one was asked for by name and cannot be used.
     """
+    if not isinstance(device, str):
+        if device.curve is not curve:
+            raise FormatError(
+                f"device: expected a backend for {curve.title}, found one for {device.curve.title}"
+            )
+        return device, "given"
     if device == "cpu":
         return CpuBackend(curve, threads), "asked for"
     if device == "auto":

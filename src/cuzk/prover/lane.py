@@ -26,11 +26,12 @@ TRIES = 2  # of a device, before the CPU
 
 @dataclass(frozen=True)
 class Placed:
-    """A key on a backend, and why it is there."""
+    """A key on a backend, why it is there, and what was planned of the device's own memory."""
 
     resident: ResidentKey
     backend: Backend
     reason: str
+    planned_bytes: int = 0
 
     @property
     def is_cpu(self) -> bool:
@@ -43,7 +44,7 @@ class Outcome(Generic[T]):
     """A result that passed, and what made it after how many tries that did not."""
 
     value: T
-    device: str
+    device: Placed
     reason: str
     retries: int
 
@@ -51,7 +52,9 @@ class Outcome(Generic[T]):
 class Lane:
     """One key, one device."""
 
-    def __init__(self, device: str, key: ProvingKey, matrices: Matrices, threads: int) -> None:
+    def __init__(
+        self, device: str | Backend, key: ProvingKey, matrices: Matrices, threads: int
+    ) -> None:
         self._may_leave = device == "auto"
         self._key, self._matrices, self._threads = key, matrices, threads
         self._cpu: Placed | None = None
@@ -88,20 +91,21 @@ class Lane:
                 tries += 1
                 break
             if value is not None:
-                return Outcome(value, first.backend.name, first.reason, tries)
+                return Outcome(value, first, first.reason, tries)
             tries += 1
         if first.is_cpu:
             return None
         cpu = self._on_cpu(reason)
         value = work(cpu.resident, cpu.backend)
-        return None if value is None else Outcome(value, "cpu", reason, tries)
+        return None if value is None else Outcome(value, cpu, reason, tries)
 
-    def _place(self, device: str) -> Placed:
+    def _place(self, device: str | Backend) -> Placed:
         work = workload(self._key, self._matrices)
         backend, reason = open_device(device, self._key.curve, self._threads, work)
         try:
-            backend.plan(work)
-            return Placed(reside(self._key, self._matrices, backend), backend, reason)
+            planned = backend.plan(work)
+            resident = reside(self._key, self._matrices, backend)
+            return Placed(resident, backend, reason, planned)
         except BackendError as error:
             if backend.name == "cpu" or not self._may_leave:
                 raise

@@ -24,7 +24,8 @@ class Report:
     (reading the witness and what is known of the circuit), and "total", the whole call.
     """
 
-    device: str
+    device: str  # "cpu", "cuda:0"
+    device_title: str  # "NVIDIA H200"
     reason: str  # why this device
     arithmetic: str  # "adx" or "portable"
     threads: int
@@ -32,6 +33,8 @@ class Report:
     retries: int  # proofs that failed their own verification before this one
     planned_bytes: int  # what the proof was expected to need, the key included
     peak_bytes: int  # the process's largest resident size so far
+    device_planned_bytes: int  # of the device's own memory, at most; 0 where it has none
+    device_resident_bytes: int  # of that, what the key and the circuit take from proof to proof
     key: str
     key_digest: str
     key_bytes: int

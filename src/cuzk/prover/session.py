@@ -45,7 +45,7 @@ class Prover:
     does not satisfy the circuit fail at once with the constraint's number (UnsatisfiedError).
     ``key_digest`` is what the key file's digest must be (:func:`cuzk.load_key`).
     ``memory`` is a limit in bytes (OutOfMemory before any work), ``threads`` defaults to the CPUs this
-    process may use. A Prover may be used from several threads and serves one proof at a time;
+    process may use. ``device`` is "auto", "cpu", "cuda", "cuda:N" or an open backend. A Prover may be used from several threads and serves one proof at a time;
     others wait. ``close`` (or leaving the ``with`` block) lets go of the key; no thread outlives a call.
     """
 
@@ -54,7 +54,7 @@ class Prover:
         key: ProvingKey | Readable,
         *,
         circuit: Matrices | Readable | None = None,
-        device: str = "auto",
+        device: str | Backend = "auto",
         threads: int | None = None,
         memory: int | None = None,
         key_digest: str | None = None,
@@ -169,8 +169,10 @@ class Prover:
     def _report(
         self, key: ProvingKey, matrices: Matrices, watch: Stopwatch, outcome: Outcome[Proof]
     ) -> Report:
+        backend = outcome.device.backend
         return Report(
-            device=outcome.device,
+            device=backend.name,
+            device_title=backend.title,
             reason=outcome.reason,
             arithmetic=_core.path(),
             threads=self._threads,
@@ -178,6 +180,8 @@ class Prover:
             retries=outcome.retries,
             planned_bytes=self._planned_bytes,
             peak_bytes=peak_bytes(),
+            device_planned_bytes=outcome.device.planned_bytes,
+            device_resident_bytes=backend.resident_bytes(),
             key=key.source,
             key_digest=key.digest,
             key_bytes=key.file_bytes,

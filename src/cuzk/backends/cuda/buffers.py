@@ -135,5 +135,5 @@ def map_of(
     infinite = np.empty(1, np.uint64)
     machine.download(rows.infinite, infinite)
     finite = len(wires) - int(infinite[0])
-    each_its_own = finite == n and wires == range(n)
+    each_its_own = finite == n and (not isinstance(wires, range) or wires == range(n))
     return WireMap(None if each_its_own else rows.row_of, finite, True, wires)

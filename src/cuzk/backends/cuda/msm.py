@@ -30,7 +30,7 @@ from cuzk.curves import Curve
 from cuzk.errors import KernelError, OutOfMemory
 from cuzk.vectors import Points, Words
 
-FEWEST = 1 << 10  # points of a chunk below which memory that is not there is not asked for again
+FEWEST = 1 << 8  # points of a chunk below which memory that is not there is not asked for again
 
 ENTRY_BYTES = 8  # key and row
 SORT_BYTES = 14  # while entries are sorted
@@ -56,12 +56,12 @@ class Sums:
             try:
                 return self._started(bases, scalars, chosen)
             except OutOfMemory:
-                vector_of(scalars, "msm").digits.clear()
-                self.machine.finish()  # what was dropped is free only now
                 chunk = min(self.longest or whole, whole) // 2
                 if chunk < FEWEST:
                     raise
                 self.longest = chunk
+            vector_of(scalars, "msm").digits.clear()
+            self.machine.finish()  # what the failed try took is free only now
 
     def bytes_of(self, group: str, n: int) -> int:
         """Device memory that the sums of a proof take at their height, beside points and vectors.
@@ -159,7 +159,8 @@ class Sums:
         if not len(chosen) or map_key(chosen, n) in bases_of(bases).maps:
             return chosen
         some = chosen if isinstance(chosen, np.ndarray) else np.array([chosen[0], chosen[-1]])
-        if not 0 <= (lowest := int(some.min())) <= (highest := int(some.max())) < n:
+        lowest, highest = int(some.min()), int(some.max())
+        if not 0 <= lowest <= highest < n:
             raise KernelError(
                 f"cuda: msm: expected wires within {n} scalars, found {lowest} to {highest}"
             )
