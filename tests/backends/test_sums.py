@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from cuzk import _core
 from cuzk.backends.cuda.digits import Digits, sort_digits
+from cuzk.backends.cuda.lines import by_column, by_row
 from cuzk.backends.cuda.machine import Memory
 from cuzk.backends.cuda.sums import Fold, Group, ceil, fill_buckets, start_sum, sum_bytes
+from cuzk.backends.cuda.tree import Tuning
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
 from cuzk.errors import OutOfMemory
@@ -70,13 +72,16 @@ def found(
     *,
     processors: int = 2,
     capacity: int | None = None,
+    tuning: Tuning | None = None,
 ) -> Affine:
     machine = EmulatedMachine()
     machine.processors = processors
     points = put(machine, pool(curve.name, group)[0].words)
     digits = sorted_digits(machine, plan, entries, capacity)
-    collect = start_sum(machine, curve, group, points, digits)
+    collect = start_sum(machine, curve, group, points, digits, tuning)
     del digits, points
+    kernels = {kernel for kernel, _, _ in machine.launches}
+    assert ("place_columns" in kernels) == (tuning is not None)
     assert machine.used == len(Fold(plan).exponents) * 16 * curve.point_words(group)
     words = collect()
     return Points(curve, group, words).affine()
@@ -195,6 +200,36 @@ def test_whole_msm(curve: Curve, group: str, n: int) -> None:
     digits = sort_digits(machine, curve, given, n, plan, montgomery=False, bit_reversed=False)
     collect = start_sum(machine, curve, group, put(machine, words), digits)
     assert np.array_equal(collect(), out)
+
+
+def test_lines_of_entries(curve: Curve) -> None:
+    """Keys become rows and columns of four buckets; a column has the rows of its own keys."""
+    machine, plan, low = EmulatedMachine(), plan_of(23, 6), 2
+    entries = random_entries(plan, 700)
+    digits = sorted_digits(machine, plan, entries, 1000)
+    rows, columns = by_row(machine, curve, digits, low), by_column(machine, curve, digits, low)
+    pairs = {}
+    for name, lines in (("row", rows), ("column", columns)):
+        found = np.empty((2, 1000), np.uint32)
+        machine.download(lines.keys, found[0])
+        machine.download(lines.rows, found[1])
+        assert (np.diff(found[0, :700].astype(np.int64)) >= 0).all()
+        pairs[name] = sorted(map(tuple, found[:, :700].T.tolist()))
+    named = [(key, row | SIGN * minus) for key, row, minus in entries]
+    assert pairs["row"] == sorted((key // 32 * 8 + key % 32 // 4, name) for key, name in named)
+    assert pairs["column"] == sorted((key // 32 * 4 + key % 4, name) for key, name in named)
+    assert (rows.plan.total_buckets, columns.plan.total_buckets) == (32, 16)
+
+
+@pytest.mark.parametrize(("bits", "width"), [(7, 3), (12, 4), (14, 5), (11, 6)])
+def test_sums_of_lines_without_buckets(curve: Curve, group: str, bits: int, width: int) -> None:
+    """After rounds of affine additions; with many entries, with few, with infinite sums among them."""
+    plan, tuning = plan_of(bits, width), Tuning(1, chunk=1 << 13, shortest_chunk=64, depth=3)
+    for n in (100, 900):
+        entries = [*random_entries(plan, n), (1, 3, False), (1, 3, True)]
+        assert found(curve, group, plan, entries, tuning=tuning) == total(
+            curve, group, plan, entries
+        )
 
 
 def test_every_bucket(curve: Curve, group: str) -> None:

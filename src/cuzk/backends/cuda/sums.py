@@ -1,8 +1,9 @@
 """From sorted entries to the sum of an MSM: buckets, then c points per window, then one point.
 
-The device sums pairs in long lists (``tree.py``), fills the buckets (``accumulate.cu``) and folds every
-window of 2^(c-1) buckets to c points with weights 2^e (``reduce.cu``); Horner's rule over the 256 or so
-points runs on the host. Costs stand in the kernels' headers.
+The device sums pairs in long lists (``tree.py``), fills the buckets (``accumulate.cu``), adds them up by rows
+and columns, or the entries at once where about one a bucket is left (``lines.py``), and folds the lines of
+every window to c points with weights 2^e (``reduce.cu``); Horner's rule over the 256 or so points runs on
+the host. Costs stand in the kernels' headers.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import numpy as np
 
 from cuzk import _core
 from cuzk.backends.cuda.digits import Digits
+from cuzk.backends.cuda.lines import by_column, by_row
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
-from cuzk.backends.cuda.tree import Tuning, shorten
+from cuzk.backends.cuda.tree import Tuning, shorten, tuning_of
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
 from cuzk.vectors import Words
@@ -109,12 +111,14 @@ def start_sum(
 
     ``points`` are affine, infinity allowed, and must have a row for every row of ``digits``.
     """
-    sums = Group(machine, curve, group)
-    reserved = sum_bytes(machine, curve, group, digits.plan, digits.capacity)
-    points, digits = shorten(machine, curve, group, points, digits, reserved, tuning)
-    buckets = fill_buckets(sums, points, digits)
-    fold = Fold(digits.plan)
-    folded = fold_buckets(sums, buckets, fold)
+    sums, fold = Group(machine, curve, group), Fold(digits.plan)
+    tuning = tuning or tuning_of(curve, group)
+    short_points, short = shortened(sums, points, digits, tuning)
+    if short is not digits and fold.low and digits.plan.total_buckets >= tuning.least_pairs:
+        rows, columns = lines_of_entries(sums, short_points, short, fold, tuning)
+    else:
+        rows, columns = lines_of_buckets(sums, fill_buckets(sums, short_points, short), fold)
+    folded = fold_lines(sums, rows, columns, fold)
 
     def collect() -> Words:
         words = np.empty((len(fold.exponents), 2 * curve.point_words(group)), np.uint64)
@@ -156,8 +160,26 @@ def merge_pieces(sums: Group, keys: Memory, pieces: Memory, n: int, buckets: Mem
         keys, pieces, n = next_keys, next_pieces, 2 * blocks
 
 
-def fold_buckets(sums: Group, buckets: Memory, fold: Fold) -> Memory:
-    """c points per window; their weights are ``fold.exponents``."""
+def shortened(sums: Group, points: Memory, digits: Digits, tuning: Tuning) -> tuple[Memory, Digits]:
+    """After the rounds that pay, with enough memory left for the buckets."""
+    machine, curve, name = sums.machine, sums.curve, sums.name
+    reserved = sum_bytes(machine, curve, name, digits.plan, digits.capacity)
+    return shorten(machine, curve, name, points, digits, reserved, tuning)
+
+
+def lines_of_entries(
+    sums: Group, points: Memory, digits: Digits, fold: Fold, tuning: Tuning
+) -> tuple[Memory, Memory]:
+    """Row and column sums of all windows from about one entry a bucket."""
+    machine, curve = sums.machine, sums.curve
+    rows = by_row(machine, curve, digits, fold.low)
+    row_sums = fill_buckets(sums, *shortened(sums, points, rows, tuning))
+    columns = by_column(machine, curve, digits, fold.low)
+    return row_sums, fill_buckets(sums, *shortened(sums, points, columns, tuning))
+
+
+def lines_of_buckets(sums: Group, buckets: Memory, fold: Fold) -> tuple[Memory, Memory]:
+    """Row and column sums of all windows."""
     windows, low, high = fold.plan.windows, fold.low, fold.high
     lines = (windows << low) + (windows << high)
     row_team, column_team = team(sums, lines, low), team(sums, lines, high)
@@ -169,11 +191,16 @@ def fold_buckets(sums: Group, buckets: Memory, fold: Fold) -> Memory:
         buckets, windows, low, high, fold.top, row_team, column_team, row_blocks, rows, columns,
         shared=THREADS * sums.sum_bytes,
     )  # fmt: skip
-    threads = min(THREADS, max(32, 1 << high))
+    return rows, columns
+
+
+def fold_lines(sums: Group, rows: Memory, columns: Memory, fold: Fold) -> Memory:
+    """c points per window; their weights are ``fold.exponents``."""
+    threads = min(THREADS, max(32, 1 << fold.high))
     folded = sums.alloc(len(fold.exponents))
     sums.launch(
         "reduce.cu", "sum_bits", len(fold.exponents), threads,
-        rows, columns, low, high, folded, shared=threads * sums.sum_bytes,
+        rows, columns, fold.low, fold.high, folded, shared=threads * sums.sum_bytes,
     )  # fmt: skip
     return folded
 
