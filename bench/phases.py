@@ -93,9 +93,10 @@ def measure(key_path: Path, witness_path: Path, threads: int, runs: int) -> dict
         with meter("witness"):
             loaded: Scalars = cuzk.load_witness(witness_path, threads=threads)
             witness = check_witness(loaded, key, key.matrices, witness_path.name)
-            check_satisfied(resident, witness, backend, witness_path.name)
+            w = backend.put(witness)
+            check_satisfied(resident, w, backend, witness_path.name)
         with meter("prove"):
-            proof = prove(resident, witness, backend, 5 + run, 7 + run, meter)
+            proof = prove(resident, w, backend, 5 + run, 7 + run, meter)
         public = witness[1 : key.matrices.public + 1].ints()
         with meter("verify"):
             valid = verifier.verify(public, proof)

@@ -213,6 +213,20 @@ def test_memory_of_a_gpu_goes_back(gpu_machine: CudaMachine, fixtures: Path) -> 
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("left", [24 << 20, 64 << 20])
+def test_a_gpu_that_others_fill(gpu_machine: CudaMachine, fixtures: Path, left: int) -> None:
+    """Everything but ``left`` bytes is taken, before the key is put."""
+    at = fixtures / "rapidsnark"
+    key, witness = load_key(at / "circuit_final.zkey"), load_witness(at / "witness.wtns")
+    held = gpu_machine.alloc(gpu_machine.free_bytes() - left)
+    with Prover(key, device=CudaBackend(key.curve, gpu_machine)) as prover:
+        result = prover.prove(witness)
+    assert result.report.retries == 0
+    assert verify(key.vk, result.public, result.proof)
+    del held
+
+
+@pytest.mark.gpu
 def test_zero_blinding_gives_equal_bytes(gpu_machine: CudaMachine, fixtures: Path) -> None:
     """200 proofs with r = s = 0."""
     at = fixtures / "rapidsnark"

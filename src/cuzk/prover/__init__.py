@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from cuzk.backends import Backend
+from cuzk.backends import Backend, Buffer
 from cuzk.groth16 import Proof
 from cuzk.prover.assemble import assemble
 from cuzk.prover.commit import commit
@@ -35,14 +35,17 @@ def untimed(_: str) -> AbstractContextManager[None]:
 
 def prove(
     key: ResidentKey,
-    witness: Scalars,
+    witness: Scalars | Buffer,
     backend: Backend,
     r: int,
     s: int,
     phase: Phase = untimed,
 ) -> Proof:
-    """The proof for ``witness`` (plain form, w[0] = 1) blinded by ``r`` and ``s``; nothing is checked here."""
-    w = backend.put(witness)
+    """The proof for ``witness`` (plain form, w[0] = 1) blinded by ``r`` and ``s``; nothing is checked here.
+
+    The witness may be on the device already.
+    """
+    w = witness if isinstance(witness, Buffer) else backend.put(witness)
     with phase("evaluate"):
         a, b, c = evaluate(key, w, backend)
     with phase("quotient"):

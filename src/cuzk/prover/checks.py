@@ -80,7 +80,9 @@ def _first_difference(
     return backend.first_nonzero(backend.pointwise(x, minus=y, into=x))
 
 
-def check_witness(witness: Scalars, key: ProvingKey, matrices: Matrices, name: str) -> Scalars:
+def check_witness(
+    witness: Scalars, key: ProvingKey, matrices: Matrices, name: str, threads: int = 1
+) -> Scalars:
     """The witness in plain form, of the circuit's curve and length, every value below r, w[0] = 1."""
     curve = key.curve
     if witness.curve is not curve:
@@ -99,7 +101,7 @@ def check_witness(witness: Scalars, key: ProvingKey, matrices: Matrices, name: s
             f"{name}: expected a (n, {curve.fr_words}) array of uint64, found {shape} of {dtype}"
         )
     words = np.ascontiguousarray(witness.words)
-    if (index := _core.first_not_canonical(curve.name, "fr", words, 1)) >= 0:
+    if (index := _core.first_not_canonical(curve.name, "fr", words, threads)) >= 0:
         raise FormatError(f"{name}: wire {index}: expected a value below r, found a larger one")
     if witness.montgomery:
         witness = Scalars.from_ints(curve, witness.ints())
@@ -108,11 +110,11 @@ def check_witness(witness: Scalars, key: ProvingKey, matrices: Matrices, name: s
     return witness
 
 
-def check_satisfied(resident: ResidentKey, witness: Scalars, backend: Backend, name: str) -> None:
+def check_satisfied(resident: ResidentKey, w: Buffer, backend: Backend, name: str) -> None:
     """UnsatisfiedError names the first constraint that fails, with its terms; nothing without C."""
     if resident.matrix_c is None:
         return
-    w, n = backend.put(witness), 1 << resident.key.log_domain
+    n = 1 << resident.key.log_domain
     a = backend.product(resident.matrix_a, w, n)
     b = backend.product(resident.matrix_b, w, n)
     c = backend.product(resident.matrix_c, w, n)

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from cuzk import _core
-from cuzk.backends import Backend
+from cuzk.backends import Backend, Buffer
 from cuzk.errors import CuzkError, FormatError, OutOfMemory, ProofError
 from cuzk.formats.source import Readable
 from cuzk.groth16 import Proof, ProvingKey
@@ -148,12 +148,19 @@ class Prover:
                 name = name_of(what, "witness")
                 if not isinstance(what, Scalars):
                     what = load_witness(what, threads=self._threads)
-                witness = check_witness(what, key, matrices, name)
-                lane.check(lambda on, backend: check_satisfied(on, witness, backend, name))
+                witness = check_witness(what, key, matrices, name, self._threads)
+                there: dict[int, Buffer] = {}  # on devices, for the first try: others copy it again
+
+                def check(on: ResidentKey, backend: Backend) -> None:
+                    w = there[id(backend)] = backend.put(witness)
+                    check_satisfied(on, w, backend, name)
+
+                lane.check(check)
             public = witness[1 : matrices.public + 1].ints()
 
             def verified(on: ResidentKey, backend: Backend) -> Proof | None:
-                proof = prove(on, witness, backend, r, s, watch)
+                w = there.pop(id(backend), None) or witness
+                proof = prove(on, w, backend, r, s, watch)
                 with watch("verify"):
                     return proof if self._verifier.verify(public, proof) else None
 

@@ -8,6 +8,7 @@ gathered scalars: repeated wires, more points than the plan lets one sum have, p
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -103,7 +104,10 @@ class Sums:
         return parts[0] if len(parts) == 1 else lambda: self._added(group, [p() for p in parts])
 
     def _digits(self, scalars: Buffer, rows: WireMap) -> Digits:
-        """The entries of some rows. A plain vector is a witness, with several sums over it; others have one."""
+        """The entries of some rows. A plain vector is a witness, with several sums over it; others have one.
+
+        No more entries than the finite points have windows, whatever the lists have room for.
+        """
         value, n = vector_of(scalars, "msm"), scalars.length
         plan, shared = self.plan(n), not scalars.montgomery
 
@@ -114,12 +118,14 @@ class Sums:
             )  # fmt: skip
 
         if not shared:
-            return sort(rows.row_of)
-        if plan not in value.digits:
-            value.digits[plan] = sort(None)
-        if rows.row_of is None:
-            return value.digits[plan]
-        return select(self.machine, self.curve, value.digits[plan], rows.row_of, n)
+            found = sort(rows.row_of)
+        else:
+            if plan not in value.digits:
+                value.digits[plan] = sort(None)
+            found = value.digits[plan]
+            if rows.row_of:
+                found = select(self.machine, self.curve, found, rows.row_of, n)
+        return replace(found, capacity=min(found.capacity, rows.finite * plan.windows))
 
     def _chunk(
         self, points: Memory | Points, group: str, scalars: Buffer, wires: Wires, begin: int
