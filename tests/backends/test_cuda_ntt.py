@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cuzk import _core
-from cuzk.backends.cuda.machine import Memory
+from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.ntt import LARGEST, LOG_COLUMNS, LOG_TILE, Transforms, plan
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
@@ -26,24 +26,30 @@ def vector(curve: Curve, log_n: int, seed: int = 1) -> Words:
     return mont(curve, ([rng.randrange(curve.r) for _ in range(n)] + [curve.r - 1, 0, 1])[-n:])
 
 
-def on(machine: EmulatedMachine, words: Words) -> Memory:
+def on(machine: Machine, words: Words) -> Memory:
     memory = machine.alloc(words.nbytes)
     machine.upload(memory, words)
     return memory
 
 
-def back(machine: EmulatedMachine, memory: Memory) -> Words:
+def back(machine: Machine, memory: Memory) -> Words:
     words = np.empty((memory.nbytes // 32, 4), np.uint64)
     machine.download(memory, words)
     return words
 
 
 def expected(
-    curve: Curve, words: Words, root: int, *, inverse: bool = False, shift: int = 1
+    curve: Curve,
+    words: Words,
+    root: int,
+    *,
+    inverse: bool = False,
+    shift: int = 1,
+    threads: int = 1,
 ) -> Words:
     """The native core's transform; its tests compare it with direct evaluation."""
     out = words.copy()
-    _core.ntt(curve.name, out, mont(curve, [root]), mont(curve, [shift]), inverse, 1)
+    _core.ntt(curve.name, out, mont(curve, [root]), mont(curve, [shift]), inverse, threads)
     return out
 
 
@@ -137,16 +143,16 @@ def test_one_table_serves_smaller_sizes_and_the_odd_coset(curve: Curve) -> None:
         for shift in shifts(curve, log_n)[:2]:
             for inverse in (False, True):
                 run(log_n, shift, inverse)
-    assert transforms.bytes == transforms.table_bytes(9) == 64 * (8 + (1 << 9))
+    assert transforms.bytes == transforms.table_bytes(curve, 9) == 64 * (8 + (1 << 9))
     run(6, 7, True)
-    assert transforms.bytes == transforms.table_bytes(9) + transforms.table_bytes(6)
+    assert transforms.bytes == 64 * (8 + (1 << 9)) + 64 * (8 + (1 << 6))
     transforms.forget()
     assert transforms.bytes == 0 == machine.used
 
 
 def test_tables_beyond_the_limit_are_dropped(curve: Curve) -> None:
     machine, log_n = EmulatedMachine(), 5
-    limit = 2 * Transforms.table_bytes(log_n)
+    limit = 2 * Transforms.table_bytes(curve, log_n)
     transforms = Transforms(machine, curve, limit=limit)
     root, given = curve.root_of_unity(log_n), vector(curve, log_n)
     for shift in (7, 8, 9, 7, 1):
@@ -182,3 +188,30 @@ def test_what_does_not_fit_is_refused(curve: Curve) -> None:
     with pytest.raises(KernelError, match=r"^cuda: ntt: expected log_n from 0 to 31, found 32$"):
         transforms.bit_reverse(memory, 32)
     assert machine.launches == []
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("log_tile", [10, LOG_TILE])
+@pytest.mark.parametrize("log_n", [*range(23), 24])
+def test_every_value_on_a_gpu(
+    curve: Curve, log_n: int, log_tile: int, gpu_machine: Machine
+) -> None:
+    """Both ways, on the roots and both kinds of coset, alone and in pairs, by the native core."""
+    transforms, root = Transforms(gpu_machine, curve, log_tile=log_tile), curve.root_of_unity(log_n)
+    given = np.random.default_rng(log_n).integers(0, 2**64, (1 << log_n, 4), np.uint64)
+    given[:, 3] >>= np.uint64(4)  # below either prime
+    given[-1] = Scalars.from_ints(curve, [-1]).words[0]
+    a, b = on(gpu_machine, given), on(gpu_machine, given[::-1].copy())
+    for shift in shifts(curve, log_n):
+        for inverse in (False, True):
+            gpu_machine.upload(a, given)
+            gpu_machine.upload(b, given[::-1].copy())
+            transforms.transform(a, log_n, root, inverse=inverse, shift=shift, second=b)
+            for memory, words in ((a, given), (b, given[::-1])):
+                wanted = expected(curve, words, root, inverse=inverse, shift=shift, threads=16)
+                assert (back(gpu_machine, memory) == wanted).all(), (shift, inverse)
+        gpu_machine.upload(a, given)
+        transforms.extend(a, log_n, root, shift)
+        middle = expected(curve, given, root, inverse=True, threads=16)
+        wanted = expected(curve, middle, root, shift=shift, threads=16)
+        assert (back(gpu_machine, a) == wanted).all(), shift

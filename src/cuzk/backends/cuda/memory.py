@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from cuzk.backends import Workload
+from cuzk.backends.cuda.ntt import Transforms
 from cuzk.backends.cuda.sparse import matrix_bytes
 from cuzk.curves import Curve
 from cuzk.errors import OutOfMemory
@@ -24,7 +25,6 @@ SHORTEST = 1 << 20  # points of a chunk: 100 MiB of points, and the card is stil
 SPARED = 32  # one part in so many of the free memory is left for the driver's own and for rounding
 VECTORS = 3  # over the domain, at once: A, B, C
 MAP_BYTES = 4  # a scalar, for each query: the row that goes with it
-TABLES = 1  # over the domain, of transforms; they stay
 
 SumBytes = Callable[[str, int], int]
 """Device memory that a sum in a group takes beside its points: f("g1", points)."""
@@ -49,7 +49,7 @@ def share(
     usable = free - free // SPARED
     element, domain = 8 * curve.fr_words, 1 << work.log_domain
     fixed = sum(matrix_bytes(*shape, curve.fr_words) for shape in work.matrices)
-    fixed += element * (work.wires + TABLES * domain)
+    fixed += element * work.wires + Transforms.table_bytes(curve, work.log_domain)
     fixed += MAP_BYTES * max(work.wires, domain) * len(work.queries)
     vectors = element * VECTORS * domain
     points = sum(8 * curve.point_words(group) * n for group, n in work.queries)

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
-from cuzk.backends.cuda.twiddles import Table, Twiddles
+from cuzk.backends.cuda.twiddles import Table, Twiddles, powers_bytes
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
 from cuzk.vectors import Scalars
@@ -106,9 +106,14 @@ class Transforms:
         return self._twiddles.bytes
 
     @staticmethod
-    def table_bytes(log_n: int) -> int:
-        """Device memory of the table that all transforms of up to 2^log_n elements share."""
-        return Twiddles.table_bytes(log_n)
+    def table_bytes(curve: Curve, log_n: int) -> int:
+        """Device memory of the tables that transforms of 2^log_n elements and their odd coset need.
+
+        Where no root's root is left to be the shift there is a table of each kind: roots, coset, back.
+        """
+        if log_n < curve.two_adicity:
+            return powers_bytes(log_n)
+        return powers_bytes(log_n - 1) + 2 * powers_bytes(log_n)
 
     def forget(self) -> None:
         """Let all tables go."""

@@ -15,6 +15,7 @@ from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.curves import Curve
 from cuzk.vectors import Scalars
 
+CONSTANT = 64  # bytes: the value, and the quotient of native/gpu/shoup.hpp
 BEFORE = 4  # entries in front of T, as in ntt.hpp
 EIGHT = 8  # entries that are stored together
 LOG_START = 11  # entries that one block makes
@@ -48,6 +49,11 @@ class Coset:
     inverse: bool
 
 
+def powers_bytes(log: int) -> int:
+    """Of a table of 2^log entries with those before them."""
+    return CONSTANT * EIGHT * -(-(BEFORE + (1 << log)) // EIGHT)
+
+
 class Twiddles:
     """Tables by what they are of; those used longest ago are dropped when all exceed ``limit`` bytes.
 
@@ -65,11 +71,6 @@ class Twiddles:
     def bytes(self) -> int:
         """Held now."""
         return sum(memory.nbytes for memory in self._tables.values())
-
-    @staticmethod
-    def table_bytes(log: int) -> int:
-        """Of 2^log entries and those before them."""
-        return 64 * -(-(BEFORE + (1 << log)) // EIGHT) * EIGHT
 
     def forget(self) -> None:
         """Let all of them go."""
@@ -126,7 +127,7 @@ class Twiddles:
         return memory
 
     def _make_powers(self, key: Powers) -> Memory:
-        table = self._machine.alloc(self.table_bytes(key.log))
+        table = self._machine.alloc(powers_bytes(key.log))
         squares = [key.root]
         while len(squares) < key.log:
             squares.append(squares[-1] * squares[-1] % self._curve.r)
@@ -141,7 +142,7 @@ class Twiddles:
         r, powers = self._curve.r, self._kept(self._powers(key.log_n, key.root))
         shift = pow(key.shift, -1, r) if key.inverse else key.shift
         scales = [pow(shift, (1 << key.log_n) >> s + 1, r) for s in range(key.log_n)]
-        table = self._machine.alloc(self.table_bytes(key.log_n))
+        table = self._machine.alloc(powers_bytes(key.log_n))
         self._launch(
             "coset_twiddles",
             1 << key.log_n,
