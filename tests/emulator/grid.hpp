@@ -144,9 +144,11 @@ inline void run_block(unsigned threads) {
     prepare(fiber.context, fiber.stack.get(), stack_bytes, start, block.scheduler);
     fiber.state = ready;
   }
-  for (bool moved = true; moved;) {
+  bool backwards = blockIdx.x % 2;  // one order would hide many a barrier that is missing
+  for (bool moved = true; moved; backwards = !backwards) {
     moved = false;
-    for (unsigned t = 0; t < threads; t++) {
+    for (unsigned i = 0; i < threads; i++) {
+      unsigned t = backwards ? threads - 1 - i : i;
       Fiber& fiber = *block.fibers[t];
       if (fiber.state != ready) continue;
       moved = true;
