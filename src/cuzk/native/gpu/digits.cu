@@ -14,7 +14,7 @@
 // 1.1 GB of scalars, 4.8 GB of entries and 0.1 GB of buckets are 1.6 ms at 3.8 TB/s. Latency of the tiles'
 // phases, two blocks per processor: count_coarse 0.3 ms, scatter_coarse 1.0, count_fine 0.3, scatter_fine 1.1,
 // the rest 0.1; 2.8 ms in all, 0.3 more with scalars in Montgomery form. Registers per thread (limit at the
-// intended occupancy): 32 (32), 48 (64), 32 (32), 64 (64), no spills.
+// intended occupancy): 32 (32), 55 (64), 32 (32), 64 (64), no spills.
 #include "partition.hpp"
 #include "recode.hpp"
 
@@ -67,6 +67,15 @@ struct ScalarSource {
   }
 };
 
+// histogram[bin] += entries of one scalar.
+inline void count_digits(SignedDigits digits, u32 width, u32 windows, u32 low, u32* histogram) {
+  bool minus;
+  for (u32 w = 0; w < windows; w++) {
+    u32 key = digits.next(width, minus);
+    if (key != none) atomicAdd(histogram + ((w << (width - 1)) + key >> low), 1u);
+  }
+}
+
 }  // namespace cuzk::CUZK_PATH
 
 // counts[bin] += entries of the bin. Shared: bins words.
@@ -77,14 +86,8 @@ count_coarse(const Fr* scalars, const u32* row_of, size n, size montgomery, size
   u32* histogram = shared_memory<u32>();
   clear(histogram, bins);
   __syncthreads();
-  for (size i = grid_rank(); i < n; i += grid_size()) {
-    SignedDigits digits = source.digits(i, true);
-    bool minus;
-    for (u32 w = 0; w < windows; w++) {
-      u32 key = digits.next(width, minus);
-      if (key != none) atomicAdd(histogram + ((w << (width - 1)) + key >> low), 1u);
-    }
-  }
+  for (size i = grid_rank(); i < n; i += grid_size())
+    count_digits(source.digits(i, true), width, windows, low, histogram);
   add_counts(histogram, counts, bins);
 }
 
@@ -123,21 +126,15 @@ scatter_coarse(const Fr* scalars, const u32* row_of, size n, size montgomery, si
       mine[j] = source.digits(begin + place, place < tile && begin + place < n);
     }
     __syncthreads();
-    bool minus;
 #pragma unroll
-    for (u32 j = 0; j < scalars_per_thread; j++) {
-      SignedDigits digits = mine[j];
-      for (u32 w = 0; w < windows; w++) {
-        u32 key = digits.next(width, minus);
-        if (key != none) atomicAdd(starts + ((w << (width - 1)) + key >> low), 1u);
-      }
-    }
+    for (u32 j = 0; j < scalars_per_thread; j++) count_digits(mine[j], width, windows, low, starts);
     scan_in_block(starts, bins, 0);
     u32 total = starts[bins];
     reserve(starts, bases, bins, cursors);
 #pragma unroll
     for (u32 j = 0; j < scalars_per_thread; j++) {
       for (u32 w = 0; w < windows; w++) {
+        bool minus;
         u32 key = mine[j].next(width, minus);
         bool live = key != none;
         key += w << (width - 1);
@@ -151,10 +148,8 @@ scatter_coarse(const Fr* scalars, const u32* row_of, size n, size montgomery, si
     for (u32 i = threadIdx.x; i < total; i += threads) {
       u32 key = tile_keys[i], place = tile_places[i], at = bases[key >> low] + i;
       rows[at] = source.row(begin + (place & (sign - 1))) | (place & sign) << 16;
-      if (low > 0)
-        lows[at] = (u16)(key & ((1u << low) - 1));
-      else
-        keys[at] = key;
+      if (low == 0) keys[at] = key;
+      if (low > 0) lows[at] = (u16)(key & ((1u << low) - 1));
     }
     __syncthreads();
   }
