@@ -199,22 +199,6 @@ struct Stages {
   }
 };
 
-// x / 2^log by one step of Montgomery's reduction; 0 < log < 32, x < 2r.
-inline Fr divided(const Fr& x, u32 log) {
-  using P = Fr::P;
-  using L = Limbs<P>;
-  u32 modulus[L::N], up = 32 - log;
-  L::split(modulus, P::modulus);
-  u64 even[Fr::N], odd[Fr::N] = {}, shifted[Fr::N];
-  for (int i = 0; i < Fr::N; i++) even[i] = x.w[i] << up | (i ? x.w[i - 1] >> (64 - up) : 0);
-  L::add_quotient(even, odd, modulus);
-  for (int i = 0; i + 1 < Fr::N; i++) shifted[i] = join(high_half(even[i]), low_half(even[i + 1]));
-  shifted[Fr::N - 1] = join(high_half(even[Fr::N - 1]), (u32)(x.w[Fr::N - 1] >> (64 - up)));
-  add_words<Fr::N>(odd, shifted);
-  L::reduce_once(odd);
-  return Fr::from_words(odd);
-}
-
 // The end of a transform: values divided by 2^halvings and below r.
 inline void finish(const Tile& tile, u32 halvings) {
   u32 low = tile.log - 3;
