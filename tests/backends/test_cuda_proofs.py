@@ -213,7 +213,7 @@ def test_memory_of_a_gpu_goes_back(gpu_machine: CudaMachine, fixtures: Path) -> 
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("left", [24 << 20, 64 << 20])
+@pytest.mark.parametrize("left", [64 << 20, 256 << 20])
 def test_a_gpu_that_others_fill(gpu_machine: CudaMachine, fixtures: Path, left: int) -> None:
     """Everything but ``left`` bytes is taken, before the key is put."""
     at = fixtures / "rapidsnark"

@@ -56,6 +56,7 @@ class CudaBackend:
         self.title = machine.title
         self.threads = threads
         self._machine = machine
+        self._longest = longest_sum
         self._sums = Sums(machine, curve, threads, longest_sum)
         self._transforms = Transforms(machine, curve)
         self._plan: MemoryPlan | None = None
@@ -69,9 +70,9 @@ class CudaBackend:
 
     def plan(self, work: Workload) -> int:
         """Points that the plan leaves no room for stay in host memory, as they are put."""
-        free, longest = self._machine.free_bytes(), self._sums.longest
-        self._plan = share(self.curve, work, free, self._sums.bytes_of, longest)
-        self._sums.longest = self._plan.chunk
+        sums, free = self._sums, self._machine.free_bytes()
+        self._plan = share(self.curve, work, free, sums.bytes_of, sums.extra_bytes, self._longest)
+        sums.longest = self._plan.chunk
         return self._plan.total
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:

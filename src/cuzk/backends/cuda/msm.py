@@ -26,6 +26,7 @@ from cuzk.backends.cuda.buffers import (
 from cuzk.backends.cuda.digits import Digits, select, sort_digits
 from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.sums import start_sum, sum_bytes
+from cuzk.backends.cuda.tree import Kernels, choose_shape, tuning_of
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
 from cuzk.curves import Curve
 from cuzk.errors import KernelError, OutOfMemory
@@ -35,6 +36,7 @@ FEWEST = 1 << 8  # points of a chunk below which memory that is not there is not
 
 ENTRY_BYTES = 8  # key and row
 SORT_BYTES = 14  # while entries are sorted
+UNBOUNDED = 1 << 60
 SMALL_BYTES = 1 << 20  # histograms of tiles, counts, rounding
 
 Collect = Callable[[], Words]
@@ -74,6 +76,13 @@ class Sums:
         buckets = sum_bytes(self.machine, self.curve, group, plan, entries)
         sort = SORT_BYTES * entries + 8 * plan.total_buckets
         return ENTRY_BYTES * entries + max(sort, ENTRY_BYTES * entries + buckets) + SMALL_BYTES
+
+    def extra_bytes(self, group: str, n: int) -> int:
+        """What rounds of affine additions take, where memory is free that nothing else needs."""
+        plan, kernels = self.plan(n), Kernels(self.machine, self.curve, group)
+        tuning = tuning_of(self.curve, group)
+        shape = choose_shape(kernels, plan, n * plan.windows, UNBOUNDED, tuning)
+        return kernels.bytes(shape, tuning.depth) if shape else 0
 
     def plan(self, n: int) -> WindowPlan:
         """One for all sums over a vector of n scalars: G2's best width is hardly ever another."""
