@@ -4,7 +4,7 @@
 
 Milliseconds between events in the stream, medians, points and entries resident. Before anything is timed both
 ways give the sum that the points' logarithms say. ``additions`` is a second's number of them if every entry
-were one, in thousand millions; --stages tells the kernels' times apart.
+were one, in thousand millions; --stages tells the launches' times apart.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from bench.timing import sizes
 from cuzk.backends.cuda.digits import Digits, sort_digits
-from cuzk.backends.cuda.machine import Memory
+from cuzk.backends.cuda.machine import Memory, Unit
 from cuzk.backends.cuda.sums import Group, fill_buckets, start_sum
 from cuzk.backends.cuda.tree import Tuning, shorten
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
@@ -40,6 +40,27 @@ class Inputs(NamedTuple):
     points: Memory
     digits: Digits
     expected: bytes
+
+
+class NumberedMachine(StagedMachine):
+    """Tells the launches of one kernel apart: round 0, round 1, ..."""
+
+    def __init__(self, machine: EventMachine) -> None:
+        super().__init__(machine)
+        self._launched: dict[str, int] = {}
+
+    def launch(
+        self,
+        unit: Unit,
+        kernel: str,
+        blocks: int,
+        threads: int,
+        *args: Memory | int,
+        shared: int = 0,
+    ) -> None:
+        number = self._launched[kernel] = self._launched.get(kernel, -1) + 1
+        work = partial(self._machine.launch, unit, kernel, blocks, threads, *args, shared=shared)
+        self._timed(f"{kernel} {number}", work)
 
 
 class Row(NamedTuple):
@@ -92,7 +113,7 @@ def measure(
     count = np.empty(1, np.uint64)
     machine.download(given.digits.count, count)
 
-    def fill(on: EventMachine | StagedMachine, tuning: Tuning) -> None:
+    def fill(on: EventMachine | NumberedMachine, tuning: Tuning) -> None:
         lists = shorten(on, curve, group, given.points, given.digits, 0, tuning)
         fill_buckets(Group(on, curve, group), *lists)
 
@@ -103,7 +124,7 @@ def measure(
         spent = timed(machine, reps, partial(fill, machine, tuning))
         totals: dict[str, tuple[int, float]] = {}
         if stages:
-            staged = StagedMachine(machine)
+            staged = NumberedMachine(machine)
             fill(staged, tuning)
             totals = staged.totals()
         yield Row(name, int(count[0]), spent, totals)

@@ -81,9 +81,11 @@ def run(
     spare: int = 0,
     tuning: Tuning = SMALL,
     width: int = 2,
+    processors: int = 2,
 ) -> tuple[list[int], Points]:
     """Keys and points after the rounds; ``spare``: how far the capacity is over the count."""
     machine, curve = EmulatedMachine(), points.curve
+    machine.processors = processors
     keys = upload(machine, np.array([k for k, _ in entries], np.uint32), 4 * spare)
     rows = upload(machine, np.array([r for _, r in entries], np.uint32), 4 * spare)
     count = upload(machine, np.array([len(entries)], np.uint64))
@@ -188,6 +190,15 @@ def test_several_inversions_of_a_block(curve: Curve) -> None:
     expect_sums(points, entries, keys, sums)
 
 
+def test_blocks_that_take_turns(curve: Curve) -> None:
+    """More than 32 pairs a thread: blocks begin with steps of different lengths; 40 at most between inversions."""
+    rng, points = random.Random(6), pool(curve.name, "g1")
+    entries = random_entries(rng, 70000 if curve.fp_words == 4 else 48000, 3, range(1, 40))
+    tuning = Tuning(20000, 1 << 17, 64, 40)
+    keys, sums = run(points, entries, tuning=tuning, processors=1)
+    expect_sums(points, entries, keys, sums)
+
+
 class Watched(EmulatedMachine):
     """Remembers how much was taken at once."""
 
@@ -242,8 +253,8 @@ def test_whole_sums_with_rounds(curve: Curve, group: str, kind: str) -> None:
     ways = {"rounds": Tuning(50, 1 << 12, 64, 4)}
     rows = list(measure(machine, curve, group, given, ways, 1, True))
     assert [row.name for row in rows] == ["slices", "rounds"]
-    assert "tree_add" in rows[1].stages
-    assert "tree_add" not in rows[0].stages
+    assert "tree_add 0" in rows[1].stages
+    assert "tree_add 0" not in rows[0].stages
     wrong = given._replace(expected=bytes(len(given.expected)))
     with pytest.raises(KernelError, match="slices: the sum is not that"):
         list(measure(machine, curve, group, wrong, ways, 1, False))
