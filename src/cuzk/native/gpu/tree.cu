@@ -21,15 +21,21 @@ inline size list_length(const u64* total, size skip, size limit) {
   return left < limit ? left : limit;
 }
 
-inline bool is_pair(const u32* keys, size j, size length) {
-  return 2 * j + 1 < length && keys[2 * j] == keys[2 * j + 1];
-}
+// The keys of this thread's couples; where the list ends within a couple or before it, two different ones.
+struct Couples {
+  uint2 keys[plan_steps];
 
-// Which couples of 32 side by side are pairs, for this thread's warp at one step.
-inline u32 pair_mask(const u32* keys, size step, size length) {
-  size j = blockIdx.x * plan_couples + step * plan_threads + threadIdx.x;
-  return __ballot_sync(~0u, is_pair(keys, j, length));
-}
+  Couples(const u32* list, size length) {
+#pragma unroll
+    for (size step = 0; step < plan_steps; step++) {
+      size j = place(step);
+      if (2 * j + 1 < length) keys[step] = reinterpret_cast<const uint2*>(list)[j];
+      else keys[step] = 2 * j < length ? make_uint2(list[2 * j], ~list[2 * j]) : make_uint2(0, 1);
+    }
+  }
+  static size place(size step) { return blockIdx.x * plan_couples + step * plan_threads + threadIdx.x; }
+  bool is_pair(size step) const { return keys[step].x == keys[step].y; }
+};
 
 // The sum of `value` over the threads before this one; after the call *sum is that of all.
 inline size before_in_block(size value, size* sum) {
@@ -67,10 +73,9 @@ KERNEL(plan_threads, 1)
 tree_count(const u32* keys, const u64* total, size skip, size limit, u32* counts) {
   size length = list_length(total, skip, limit), mine = 0, sum;
   if (2 * blockIdx.x * plan_couples >= length) return;
-  for (size step = 0; step < plan_steps; step++) {
-    u32 mask = pair_mask(keys, step, length);
-    if (threadIdx.x % 32 == 0) mine += __popc(mask);
-  }
+  Couples own(keys, length);
+#pragma unroll
+  for (size step = 0; step < plan_steps; step++) mine += own.is_pair(step);
   before_in_block(mine, &sum);
   if (threadIdx.x == 0) counts[blockIdx.x] = (u32)sum;
 }
@@ -92,37 +97,47 @@ tree_scan(u32* counts, const u64* total, size skip, size limit, const u64* base,
   if (threadIdx.x == 0) *round = {sum, length - sum, *base + length - sum};
 }
 
-// Name the pairs, write the new keys, copy the entries that stay.
-KERNEL(plan_threads, 1)
+// Name the pairs, write the new keys, copy the entries that stay. Entry i becomes i - (pairs before it).
+KERNEL(plan_threads, 4)
 tree_place(const u32* keys, const u32* rows, const Point* points, const u64* total, size skip, size limit,
            const u32* counts, const u64* base, u32* couples, u32* keys_out, Point* points_out) {
   __shared__ u32 masks[plan_steps * plan_warps], pairs_before[plan_steps * plan_warps];
-  size length = list_length(total, skip, limit), sum;
-  if (2 * blockIdx.x * plan_couples >= length) return;
+  __shared__ unsigned short stays[2 * plan_couples];  // which entries of the block
+  size length = list_length(total, skip, limit), first = 2 * blockIdx.x * plan_couples, pairs;
+  if (first >= length) return;
   unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  Couples own(keys, length);
+#pragma unroll
   for (size step = 0; step < plan_steps; step++) {
-    u32 mask = pair_mask(keys, step, length);
+    u32 mask = __ballot_sync(~0u, own.is_pair(step));
     if (lane == 0) masks[step * plan_warps + warp] = mask;
   }
   __syncthreads();
   bool counts_one = threadIdx.x < plan_steps * plan_warps;
-  size before = before_in_block(counts_one ? __popc(masks[threadIdx.x]) : 0, &sum);
-  if (counts_one) pairs_before[threadIdx.x] = counts[blockIdx.x] + (u32)before;
+  size before = before_in_block(counts_one ? __popc(masks[threadIdx.x]) : 0, &pairs);
+  if (counts_one) pairs_before[threadIdx.x] = (u32)before;
+  __syncthreads();
+  u32 earlier = counts[blockIdx.x];
+  keys_out += *base, points_out += *base;
+#pragma unroll
+  for (size step = 0; step < plan_steps; step++) {
+    size j = Couples::place(step), of = step * plan_warps + warp;
+    u32 here = pairs_before[of] + __popc(masks[of] & ((1u << lane) - 1)), e = (u32)(2 * j - first);
+    u32* key = keys_out + 2 * j - earlier - here;
+    if (2 * j < length) key[0] = own.keys[step].x;
+    if (own.is_pair(step)) {
+      couples[earlier + here] = (u32)j;
+    } else {
+      if (2 * j + 1 < length) key[1] = own.keys[step].y;
+      stays[e - 2 * here] = e, stays[e - 2 * here + 1] = e + 1;
+    }
+  }
   __syncthreads();
   List list{points, rows};
-  keys_out += *base, points_out += *base;
-  for (size step = 0; step < plan_steps; step++) {
-    size j = blockIdx.x * plan_couples + step * plan_threads + threadIdx.x, of = step * plan_warps + warp;
-    if (2 * j >= length) break;
-    u32 mask = masks[of], q = pairs_before[of] + __popc(mask & ((1u << lane) - 1));
-    bool is_sum = mask >> lane & 1;
-    if (is_sum) couples[q] = (u32)j;
-    for (size i = 2 * j; i < 2 * j + 2 && i < length; i++) {
-      keys_out[i - q] = keys[i];
-      if (is_sum) break;
-      u32 row = list.row(i);
-      store(points_out + i - q, Point{list.x(row), list.y(row)});
-    }
+  size entries = length - first < 2 * plan_couples ? length - first : 2 * plan_couples;
+  for (u32 s = threadIdx.x; s + 2 * pairs < entries; s += plan_threads) {
+    u32 e = stays[s], row = list.row(first + e);
+    store(points_out + first + e - earlier - (e - s) / 2, Point{list.x(row), list.y(row)});
   }
 }
 
