@@ -1,7 +1,8 @@
 """The digits of scalars as entries (key, row), sorted by key: ``native/gpu/digits.cu`` and ``select.cu``.
 
-key = w 2^(c-1) + |d| - 1 for digit d of window w, row = index of the base with the entry's sign in bit 31;
-how many entries there are only the device knows. Nothing here waits.
+key = v 2^(c-1) + |d| - 1 for digit d of a window of bucket set v, row = index of the base with the entry's
+sign in bit 31; how many entries there are only the device knows. Bases with tables of their multiples
+(:mod:`cuzk.backends.cuda.tables`): row = t stride + index for a window of table t. Nothing here waits.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Digits:
     rows: Memory  # u32 each: row | sign << 31
     count: Memory  # u64
     capacity: int
+    stride: int = 0  # rows of a table
 
 
 @dataclass(frozen=True)
@@ -77,18 +79,21 @@ def sort_digits(
     montgomery: bool,
     bit_reversed: bool,
     row_of: Memory | None = None,
+    stride: int | None = None,
     partition: Partition | None = None,
 ) -> Digits:
     """Entries of ``n`` scalars below r; the row of a scalar is its index in natural order.
 
     With ``row_of`` (u32[n], see :mod:`cuzk.backends.cuda.rows`) it is row_of[index], and scalars of row
-    2^32 - 1 give nothing. Takes 14 bytes an entry, of which 8 remain.
+    2^32 - 1 give nothing. A table of the bases has ``stride`` rows (n where it is not given). Takes 14
+    bytes an entry, of which 8 remain.
     """
-    capacity = n * plan.windows
+    capacity, stride = n * plan.windows, n if stride is None else stride
     if capacity >= CAPACITY or n > ROWS:
         raise KernelError(
             f"cuda: digits: expected n * windows below 2^32, found {n} * {plan.windows}: use wider windows"
         )
+    expect_rows(plan, stride)
     if plan.bits != (curve.r // 2).bit_length():
         raise KernelError(
             f"cuda: digits: expected windows for {curve.title}, found some for {plan.bits} bits"
@@ -96,18 +101,27 @@ def sort_digits(
     if bit_reversed and n.bit_count() != 1:
         raise KernelError(f"cuda: digits: expected 2^k scalars in bit-reversed order, found {n}")
     cut = partition or Partition.of(plan, n, machine.processors)
-    out = empty(machine, plan, capacity)
+    out = empty(machine, plan, capacity, stride)
     log_reversed = n.bit_length() - 1 if bit_reversed else 0
     table: Memory | int = row_of or 0
-    source = (scalars, table, n, int(montgomery), log_reversed, plan.width, plan.windows, cut.low)
+    cuts = (plan.width, plan.windows, plan.sets, cut.low)
+    source = (scalars, table, n, int(montgomery), log_reversed, *cuts)
     _Sort(machine, Unit("digits.cu", curve), cut, source, out).queue()
     return out
 
 
-def empty(machine: Machine, plan: WindowPlan, capacity: int) -> Digits:
+def empty(machine: Machine, plan: WindowPlan, capacity: int, stride: int) -> Digits:
     """Room for entries; the count is not set."""
     keys, rows = (words(machine, capacity) for _ in range(2))
-    return Digits(plan, keys, rows, machine.alloc(8), capacity)
+    return Digits(plan, keys, rows, machine.alloc(8), capacity, stride)
+
+
+def expect_rows(plan: WindowPlan, stride: int) -> None:
+    """KernelError where the rows of all tables are too many for their 31 bits."""
+    if plan.tables * stride > ROWS:
+        raise KernelError(
+            f"cuda: digits: expected less than 2^31 rows in all tables, found {plan.tables} * {stride}"
+        )
 
 
 def words(machine: Machine, count: int) -> Memory:
@@ -140,7 +154,7 @@ class _Sort:
         grouped = words(machine, out.capacity) if two else out.rows
         shared = 4 * (2 * count + 1) + 6 * cut.tile * out.plan.windows
         blocks = self.blocks(scalars, cut.tile, BLOCKS)
-        target = (cursors, lows, out.keys, grouped)
+        target = (out.stride, cursors, lows, out.keys, grouped)
         self.launch("scatter_coarse", blocks, *self.source, count, cut.tile, *target, shared=shared)
         if two:
             self.queue_fine(lows, grouped, starts, segments, count)
@@ -169,21 +183,34 @@ class _Sort:
         self.machine.launch(self.unit, kernel, blocks, THREADS, *args, shared=shared)
 
 
-def select(machine: Machine, curve: Curve, digits: Digits, row_of: Memory, wires: int) -> Digits:
+def select(
+    machine: Machine,
+    curve: Curve,
+    digits: Digits,
+    row_of: Memory,
+    wires: int,
+    *,
+    stride: int | None = None,
+) -> Digits:
     """The entries whose wire has a row, with that row; their order is kept.
 
-    ``row_of`` is u32[wires], 2^32 - 1 where a wire has none; every row of ``digits`` is below ``wires``.
-    Takes 12 bytes an entry, of which 8 remain.
+    ``row_of`` is u32[wires], 2^32 - 1 where a wire has none; every row of ``digits`` is that of a wire and
+    a table of ``wires`` rows. The tables that the new rows are of have ``stride`` rows (``wires`` where it
+    is not given). Takes 12 bytes an entry, of which 8 remain.
     """
+    stride = wires if stride is None else stride
     if wires > ROWS:
         raise KernelError(f"cuda: select: expected less than 2^31 wires, found {wires}")
+    if digits.stride != wires:
+        raise KernelError(f"cuda: select: expected digits of {wires} wires, found {digits.stride}")
+    expect_rows(digits.plan, stride)
     unit = Unit("select.cu", curve)
     tiles = -(-digits.capacity // SELECTED)
-    out = empty(machine, digits.plan, digits.capacity)
+    out = empty(machine, digits.plan, digits.capacity, stride)
     kept, renumbered = words(machine, tiles + 1), words(machine, digits.capacity)
     blocks = min(tiles, BLOCKS * machine.processors)
     entries = (digits.rows, digits.count, row_of)
-    machine.launch(unit, "renumber", blocks, THREADS, *entries, renumbered, kept)
+    machine.launch(unit, "renumber", blocks, THREADS, *entries, wires, stride, renumbered, kept)
     machine.launch(unit, "scan_selected", 1, THREADS, digits.count, kept, out.count)
     chosen = (digits.keys, renumbered, digits.count, kept)
     machine.launch(unit, "write_selected", blocks, THREADS, *chosen, out.keys, out.rows)

@@ -18,8 +18,8 @@ SCAN_THREADS = 1024
 
 
 def coarse(plan: WindowPlan, bits: int) -> WindowPlan:
-    """As many windows with 2^``bits`` keys each."""
-    return WindowPlan((plan.windows - 1) * (bits + 1), bits + 1, plan.windows)
+    """As many windows as there are sets of buckets, with 2^``bits`` keys each."""
+    return WindowPlan((plan.sets - 1) * (bits + 1), bits + 1, plan.sets)
 
 
 def by_row(machine: Machine, curve: Curve, digits: Digits, low: int) -> Digits:

@@ -73,7 +73,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Fold:
-    """How the 2^(low + high) buckets of a window are laid out as 2^high rows."""
+    """How the 2^(low + high) buckets of a window, or of all that share a set, are laid out as 2^high rows."""
 
     plan: WindowPlan
 
@@ -89,14 +89,16 @@ class Fold:
 
     @property
     def top(self) -> int:
-        """Buckets of the last window that can be there: its digits are at most 2^(bits left)."""
+        """Buckets of the last set that can be there: the top window's digits are at most 2^(bits left)."""
+        if self.plan.tables > 1:  # others share its set
+            return self.plan.buckets
         return 1 << min(self.plan.bits % self.plan.width, self.plan.width - 1)
 
     @property
     def exponents(self) -> list[int]:
-        """Of the points that are left, in their order: per window its bits, then the plain sum."""
+        """Of the points that are left, in their order: per set its bits, then the plain sum."""
         weights = [*range(self.plan.width - 1), 0]
-        return [w * self.plan.width + e for w in range(self.plan.windows) for e in weights]
+        return [w * self.plan.width + e for w in range(self.plan.sets) for e in weights]
 
 
 def start_sum(
@@ -180,7 +182,7 @@ def lines_of_entries(
 
 def lines_of_buckets(sums: Group, buckets: Memory, fold: Fold) -> tuple[Memory, Memory]:
     """Row and column sums of all windows."""
-    windows, low, high = fold.plan.windows, fold.low, fold.high
+    windows, low, high = fold.plan.sets, fold.low, fold.high
     lines = (windows << low) + (windows << high)
     row_team, column_team = team(sums, lines, low), team(sums, lines, high)
     row_blocks = ceil((windows << high) * row_team, THREADS)
@@ -230,7 +232,7 @@ def sum_bytes(machine: Machine, curve: Curve, group: str, plan: WindowPlan, capa
     while level > 2:
         pieces += level
         level = 2 * ceil(level, per_block)
-    folds = (plan.windows << fold.low) + (plan.windows << fold.high) + len(fold.exponents)
+    folds = (plan.sets << fold.low) + (plan.sets << fold.high) + len(fold.exponents)
     beside = max((pieces + 2) * (sums.sum_bytes + 4), folds * sums.sum_bytes)
     return plan.total_buckets * sums.sum_bytes + beside
 

@@ -18,6 +18,8 @@ CHOSEN = range(
     2, 23
 )  # 12 windows at 22 bits; 23 saves none, 24 saves one at four times the buckets
 
+MOST_TABLES = 32  # `scatter_coarse` keeps the number of one in five bits
+
 MIXED = 2658  # XYZZ + affine, 381 bits: 8 products and 2 squarings, one reduction saved
 FULL = 3984  # XYZZ + XYZZ: 12 products and 2 squarings
 SORT = 150  # an entry's share of the sort: 18 ps
@@ -29,12 +31,15 @@ EXTENSION = 2.6  # G2 over G1
 class WindowPlan:
     """``windows`` windows of ``width`` bits over numbers of ``bits`` bits; the top one takes the rest.
 
-    Digit d of window w, d not 0, belongs to bucket w * buckets + abs(d) - 1.
+    The bases may come with tables of their multiples by 2^(width sets), 2^(2 width sets), ... (``tables``
+    of them, the bases themselves the first): window w = t sets + v takes its bases from table t, and
+    digit d, not 0, belongs to bucket v * buckets + abs(d) - 1.
     """
 
     bits: int  # of |s|: 253 (BN254) or 254 (BLS12-381)
     width: int
     windows: int
+    tables: int = 1
 
     def __post_init__(self) -> None:
         if self.width not in WIDTHS or self.windows != self.bits // self.width + 1:
@@ -42,12 +47,23 @@ class WindowPlan:
                 f"cuda: windows of {self.bits} bits: expected a width of {WIDTHS[0]} to {WIDTHS[-1]} "
                 f"and bits // width + 1 windows, found {self.width} and {self.windows}"
             )
+        if not 1 <= self.tables <= min(self.windows, MOST_TABLES):
+            raise KernelError(
+                f"cuda: windows: expected 1 to {min(self.windows, MOST_TABLES)} tables of multiples, "
+                f"found {self.tables}"
+            )
 
     @classmethod
-    def of(cls, curve: Curve, width: int) -> WindowPlan:
-        """The plan of that width."""
+    def of(cls, curve: Curve, width: int, *, sets: int | None = None) -> WindowPlan:
+        """The plan of that width, with tables so that its windows share ``sets`` sets of buckets."""
         bits = (curve.r // 2).bit_length()
-        return cls(bits, width, bits // max(width, 1) + 1)
+        windows = bits // max(width, 1) + 1
+        return cls(bits, width, windows, -(-windows // sets) if sets else 1)
+
+    @property
+    def sets(self) -> int:
+        """Sets of buckets: the windows, or fewer where there are tables."""
+        return -(-self.windows // self.tables)
 
     @property
     def buckets(self) -> int:
@@ -56,8 +72,8 @@ class WindowPlan:
 
     @property
     def total_buckets(self) -> int:
-        """Buckets of all windows; keys are below it."""
-        return self.windows * self.buckets
+        """Buckets of all sets; keys are below it."""
+        return self.sets * self.buckets
 
     def cost(self, n: int, group_cost: float) -> float:
         """Work of a sum of ``n`` points, in products."""
@@ -70,7 +86,15 @@ def group_cost(curve: Curve, group: str) -> float:
     return FIELD[curve.fp_words] * (EXTENSION if group == "g2" else 1.0)
 
 
-def choose_plan(n: int, curve: Curve, group_cost: float) -> WindowPlan:
-    """The cheapest windows for ``n`` points."""
-    plans = [WindowPlan.of(curve, width) for width in CHOSEN]
+def choose_plan(
+    n: int, curve: Curve, group_cost: float, *, sets: int | None = None
+) -> WindowPlan:
+    """The cheapest windows for ``n`` points; with tables for so many sets of buckets, or without any."""
+    widths = [width for width in CHOSEN if not sets or tables_of(curve, width, sets) <= MOST_TABLES]
+    plans = [WindowPlan.of(curve, width, sets=sets) for width in widths]
     return min(plans, key=lambda plan: plan.cost(n, group_cost))
+
+
+def tables_of(curve: Curve, width: int, sets: int) -> int:
+    """How many tables leave so many sets of buckets."""
+    return -(-((curve.r // 2).bit_length() // width + 1) // sets)

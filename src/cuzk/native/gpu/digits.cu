@@ -1,7 +1,8 @@
 // Scalars to entries (key, row) sorted by key: the order in which an MSM fills its buckets.
 //
 //   s -> |s| = min(s, r - s) = sum_w d_w 2^(c w), |d_w| <= h = 2^(c-1);
-//   each d_w != 0 is one entry: key = w h + |d_w| - 1, row = index of the base | (d_w s < 0) << 31.
+//   each d_w != 0 is one entry: key = v h + |d_w| - 1, row = t stride + index of the base | (d_w s < 0) << 31,
+//   with w = t sets + v: without tables of the bases' multiples (tables.cu) sets is the number of windows, t is 0.
 //
 // A partition by the high bits of the key (bins of 2^low keys), then one inside each bin, both by tiles that
 // reserve ranges of the output (partition.hpp). The second works on segments: tiles that lie in one bin, as
@@ -44,6 +45,14 @@ struct SignedDigits {
   }
 };
 
+// Which bucket set and which table of bases the windows go to, one after the other.
+struct Window {
+  u32 set = 0, table = 0;
+  inline void advance(u32 sets) {
+    if (++set == sets) set = 0, table++;
+  }
+};
+
 // Where scalars are, in which form, and which row each of them multiplies.
 struct ScalarSource {
   const Fr* scalars;
@@ -68,11 +77,12 @@ struct ScalarSource {
 };
 
 // histogram[bin] += entries of one scalar.
-inline void count_digits(SignedDigits digits, u32 width, u32 windows, u32 low, u32* histogram) {
+inline void count_digits(SignedDigits digits, u32 width, u32 windows, u32 sets, u32 low, u32* histogram) {
   bool minus;
-  for (u32 w = 0; w < windows; w++) {
+  Window window;
+  for (u32 w = 0; w < windows; w++, window.advance(sets)) {
     u32 key = digits.next(width, minus);
-    if (key != none) atomicAdd(histogram + ((w << (width - 1)) + key >> low), 1u);
+    if (key != none) atomicAdd(histogram + ((window.set << (width - 1)) + key >> low), 1u);
   }
 }
 
@@ -81,13 +91,13 @@ inline void count_digits(SignedDigits digits, u32 width, u32 windows, u32 low, u
 // counts[bin] += entries of the bin. Shared: bins words.
 KERNEL(512, 4)
 count_coarse(const Fr* scalars, const u32* row_of, size n, size montgomery, size log_reversed, size width,
-             size windows, size low, size bins, u32* counts) {
+             size windows, size sets, size low, size bins, u32* counts) {
   ScalarSource source{scalars, row_of, montgomery, log_reversed};
   u32* histogram = shared_memory<u32>();
   clear(histogram, bins);
   __syncthreads();
   for (size i = grid_rank(); i < n; i += grid_size())
-    count_digits(source.digits(i, true), width, windows, low, histogram);
+    count_digits(source.digits(i, true), width, windows, sets, low, histogram);
   add_counts(histogram, counts, bins);
 }
 
@@ -110,8 +120,9 @@ scan_coarse(const u32* counts, size bins, size tile, u32* starts, u32* cursors, 
 // is to do (low = 0), the keys. Shared: 2 bins + 1 words, a word and a half for each of tile * windows entries.
 KERNEL(512, 2)
 scatter_coarse(const Fr* scalars, const u32* row_of, size n, size montgomery, size log_reversed, size width,
-               size windows, size low, size bins, size tile, u32* cursors, u16* lows, u32* keys, u32* rows) {
-  constexpr u32 sign = 1u << 15;  // beside a place in the tile
+               size windows, size sets, size low, size bins, size tile, size stride, u32* cursors, u16* lows,
+               u32* keys, u32* rows) {
+  constexpr u32 sign = 1u << 15, one_table = scalars_per_thread * threads;  // beside a place in the tile: at most 32
   ScalarSource source{scalars, row_of, montgomery, log_reversed};
   u32* starts = shared_memory<u32>();
   u32* bases = starts + bins + 1;
@@ -127,27 +138,29 @@ scatter_coarse(const Fr* scalars, const u32* row_of, size n, size montgomery, si
     }
     __syncthreads();
 #pragma unroll
-    for (u32 j = 0; j < scalars_per_thread; j++) count_digits(mine[j], width, windows, low, starts);
+    for (u32 j = 0; j < scalars_per_thread; j++) count_digits(mine[j], width, windows, sets, low, starts);
     scan_in_block(starts, bins, 0);
     u32 total = starts[bins];
     reserve(starts, bases, bins, cursors);
 #pragma unroll
     for (u32 j = 0; j < scalars_per_thread; j++) {
-      for (u32 w = 0; w < windows; w++) {
+      Window window;
+      for (u32 w = 0; w < windows; w++, window.advance(sets)) {
         bool minus;
         u32 key = mine[j].next(width, minus);
         bool live = key != none;
-        key += w << (width - 1);
+        key += window.set << (width - 1);
         u32 at = take_place(starts, key >> low, live);
         if (!live) continue;
         tile_keys[at] = key;
-        tile_places[at] = (u16)(j * threads + threadIdx.x | (minus ? sign : 0));
+        tile_places[at] = (u16)(j * threads + threadIdx.x + window.table * one_table | (minus ? sign : 0));
       }
     }
     __syncthreads();
     for (u32 i = threadIdx.x; i < total; i += threads) {
       u32 key = tile_keys[i], place = tile_places[i], at = bases[key >> low] + i;
-      rows[at] = source.row(begin + (place & (sign - 1))) | (place & sign) << 16;
+      u32 table = (place & (sign - 1)) / one_table;
+      rows[at] = source.row(begin + place % one_table) + table * (u32)stride | (place & sign) << 16;
       if (low == 0) keys[at] = key;
       if (low > 0) lows[at] = (u16)(key & ((1u << low) - 1));
     }

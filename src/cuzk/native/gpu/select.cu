@@ -23,9 +23,10 @@ inline size first_of(size tile) {
 }  // namespace cuzk::CUZK_PATH
 
 // renumbered[i] = the row that row_of gives entry i, with the entry's sign, or none; kept[tile] = entries of
-// the tile that have one.
+// the tile that have one. A row is t wires + wire, or t stride + row, in table t of the bases' multiples.
 KERNEL(512, 2)
-renumber(const u32* rows, const u64* count, const u32* row_of, u32* renumbered, u32* kept) {
+renumber(const u32* rows, const u64* count, const u32* row_of, size wires, size stride, u32* renumbered,
+         u32* kept) {
   constexpr u32 batch = 8;  // gathers of a thread under way at once
   size entries = *count;
   for (size tile = blockIdx.x; tile < tiles_of(entries); tile += gridDim.x) {
@@ -37,8 +38,9 @@ renumber(const u32* rows, const u64* count, const u32* row_of, u32* renumbered, 
       for (u32 j = 0; j < batch; j++) row[j] = first + 32 * j < entries ? rows[first + 32 * j] : none;
 #pragma unroll
       for (u32 j = 0; j < batch; j++) {
-        u32 to = row[j] == none ? none : row_of[row[j] & ~sign];
-        row[j] = to == none ? none : to | (row[j] & sign);
+        u32 from = row[j] & ~sign, table = row[j] == none ? 0 : from / (u32)wires;
+        u32 to = row[j] == none ? none : row_of[from - table * (u32)wires];
+        row[j] = to == none ? none : to + table * (u32)stride | (row[j] & sign);
         mine += to != none;
       }
 #pragma unroll
