@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cuzk.backends.cuda import kernels, staging
+from cuzk.backends.cuda import device, kernels, staging
 from cuzk.backends.cuda.cache import Cache
 from cuzk.backends.cuda.card import Card
 from cuzk.backends.cuda.device import CudaMachine
@@ -19,7 +19,7 @@ from cuzk.backends.cuda.machine import Memory, Unit
 from cuzk.curves import BLS12_381, Curve
 from cuzk.errors import DeviceUnavailable, KernelError, OutOfMemory
 from cuzk.vectors import Scalars
-from emulator.driver import FakeDriver
+from emulator.driver import FakeDriver, install
 
 VECTOR = Unit("vector.cu", BLS12_381)
 
@@ -222,10 +222,12 @@ def test_much_shared_memory_is_asked_for(machine: CudaMachine, driver: FakeDrive
     assert driver.calls.count("cuFuncSetAttribute") == 1
 
 
-def test_prepare_loads_all_of_a_curve(card: Card, driver: FakeDriver, curve: Curve) -> None:
-    wanted = kernels.units(curve)
-    driver.units = {kernels.build(unit, 90, card.cache): unit for unit in wanted}
-    CudaMachine(card).prepare(curve)
-    assert driver.calls.count("cuModuleLoadData") == len(wanted)
-    CudaMachine(card).prepare(curve)
-    assert driver.calls.count("cuModuleLoadData") == len(wanted)
+def test_machine_comes_with_the_kernels_of_a_curve(
+    driver: FakeDriver, curve: Curve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(driver, monkeypatch)
+    device.open_machine(0, curve)
+    assert set(driver.units.values()) == set(kernels.units(curve))
+    assert driver.calls.count("cuModuleLoadData") == len(driver.units)
+    device.open_machine(0, curve)
+    assert driver.calls.count("cuModuleLoadData") == len(driver.units)

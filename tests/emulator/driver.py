@@ -4,7 +4,8 @@ without one.
 It is as lazy as the real one may be: a stream's copies, fills, launches and frees happen when something waits
 for them, in order. Statuses and enumerations are the real module's. Kernels run in the emulator; ``units``
 says which unit a module's code is. ``fail["cuLaunchKernel"] = "ILLEGAL_ADDRESS"`` makes the next call of
-that function report so; errors that are sticky in a context stay.
+that function report so; errors that are sticky in a context stay. ``flips`` are the numbers of copies to the
+host in which one bit changes on the way.
 """
 
 # ruff: noqa: ARG002, N802 - names and parameters are the driver's
@@ -18,13 +19,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 from cuda.bindings import driver as real
 from numpy.typing import NDArray
 
+from cuzk.backends.cuda import device
+from cuzk.backends.cuda import kernels as kernel_sources
 from cuzk.backends.cuda.driver import STICKY
 from cuzk.backends.cuda.machine import Unit
 from emulator import kernels, library
 
+ONE_AT_A_TIME = threading.Lock()  # a unit of the emulator runs one grid
 OK = real.CUresult.CUDA_SUCCESS
 Answer = tuple[Any, ...]
 
@@ -70,6 +75,8 @@ class FakeDriver:
         self.architecture, self.cuda = architecture, cuda
         self.units: dict[bytes, Unit] = {}
         self.fail: dict[str, str] = {}
+        self.flips: set[int] = set()
+        self.downloads = 0
         self.sticky: Any = None
         self.blocks: dict[int, NDArray[np.uint8]] = {}  # device memory
         self.pinned: dict[int, NDArray[np.uint8]] = {}
@@ -196,7 +203,15 @@ class FakeDriver:
         return ()
 
     def _cuMemcpyDtoHAsync(self, to: int, source: int, nbytes: int, stream: Stream) -> Answer:
-        stream.waiting.append(lambda: void(ctypes.memmove(to, source, nbytes)))
+        flip = self.downloads in self.flips
+        self.downloads += 1
+
+        def copy() -> None:
+            ctypes.memmove(to, source, nbytes)
+            if flip:
+                ctypes.c_uint8.from_address(to + nbytes // 3).value ^= 0x10
+
+        stream.waiting.append(copy)
         return ()
 
     def _cuMemsetD8Async(self, to: int, byte: int, nbytes: int, stream: Stream) -> Answer:
@@ -267,13 +282,14 @@ class FakeDriver:
         words = [ctypes.c_uint64.from_address(a).value for a in addresses]
         array = (ctypes.c_ulonglong * max(count, 1))(*words)
         launcher = library(function.unit)[f"launch_{function.name}"]
-        stream.waiting.append(
-            lambda: void(
+
+        def run() -> None:
+            with ONE_AT_A_TIME:
                 launcher(
                     ctypes.c_uint(blocks), ctypes.c_uint(threads), ctypes.c_size_t(shared), array
                 )
-            )
-        )
+
+        stream.waiting.append(run)
         return ()
 
 
@@ -285,3 +301,17 @@ WITHOUT_CONTEXT = {
 
 def void(_: object) -> None:
     """A step of a stream gives nothing."""
+
+
+def install(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    """Make ``driver`` the one that :mod:`cuzk.backends.cuda.device` finds; nothing is compiled for it."""
+
+    def build_all(units: list[Unit], architecture: int, _: object) -> dict[Unit, bytes]:
+        codes = {unit: f"{unit} for sm_{architecture}".encode() for unit in units}
+        driver.units |= {code: unit for unit, code in codes.items()}
+        return codes
+
+    monkeypatch.setattr(device, "_bindings", lambda: driver)
+    monkeypatch.setattr(device, "_cards", {})
+    monkeypatch.setattr(kernel_sources, "build_all", build_all)
+    return driver

@@ -71,11 +71,11 @@ class Lane:
         first = self._first
         try:
             return test(first.resident, first.backend)
-        except BackendError as error:
-            self._leave(error)
-        except CuzkError:
+        except CuzkError as error:
             if first.is_cpu:
                 raise
+            if isinstance(error, BackendError) and self._may_leave:
+                self._leave(error)
         cpu = self._on_cpu(self._first.reason)
         return test(cpu.resident, cpu.backend)
 

@@ -188,7 +188,12 @@ class CudaBackend:
         found = self._machine.alloc(8)
         self._machine.fill(found, 0xFF)
         self._launch("first_nonzero", n, given.memory, found, n, order(given, n))
-        return self._index(found)
+        index = self._index(found)
+        if index is not None and index >= n:
+            raise KernelError(
+                f"{self.name}: first_nonzero: expected an index below {n}, found {index}"
+            )
+        return index
 
     def free_bytes(self) -> int:
         """What an allocation can still have."""
@@ -224,7 +229,9 @@ class CudaBackend:
     def _canonical(self, value: Scalars, what: str) -> Memory:
         memory = self._upload(value.words)
         bad = self._index(first_not_canonical(self._machine, self.curve, memory, len(value)))
-        if bad is not None:
+        if bad is not None:  # said by a device: asked again before anybody is blamed
+            bad = _core.first_not_canonical(self.curve.name, "fr", value.words, self.threads)
+        if bad is not None and bad >= 0:
             raise FormatError(
                 f"{what} {bad}: expected a value below the scalar field's prime of "
                 f"{self.curve.title}, found {int.from_bytes(value.words[bad].tobytes(), 'little'):#x}"

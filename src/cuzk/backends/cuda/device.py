@@ -51,22 +51,25 @@ def open_machine(ordinal: int, curve: Curve) -> Machine:
 
 def open_card(ordinal: int) -> Card:
     """The process's card of that number."""
-    count = device_count()
-    if ordinal >= count:
-        visible = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
-        raise DeviceUnavailable(
-            f"cuda:{ordinal}: {count} {'device is' if count == 1 else 'devices are'} visible; take {visible}"
-        )
     with _cards_lock:
-        if ordinal not in _cards:
-            _cards[ordinal] = Card(_bindings(), ordinal, Cache(default_folder()))
-        card = _cards[ordinal]
+        card = _cards.get(ordinal)
+        if card is None:
+            _expect_visible(ordinal)
+            card = _cards[ordinal] = Card(_bindings(), ordinal, Cache(default_folder()))
     if card.driver.lost:
         raise DeviceUnavailable(
             f"lost to this process after an error, start a new one: {card.driver.lost}"
         )
     expect_code_for(card)
     return card
+
+
+def _expect_visible(ordinal: int) -> None:
+    count = device_count()
+    if ordinal >= count:
+        there = "1 device is" if count == 1 else f"{count} devices are"
+        names = "cuda:0" if count == 1 else f"cuda:0 to cuda:{count - 1}"
+        raise DeviceUnavailable(f"cuda:{ordinal}: {there} visible; take {names}")
 
 
 def expect_code_for(card: Card) -> None:
