@@ -58,7 +58,17 @@ struct Fp2 {
   }
 
   // a * b - c * d.
-  static constexpr Fp2 difference(const Fp2& a, const Fp2& b, const Fp2& c, const Fp2& d) { return a * b - c * d; }
+  CUZK_OUT_OF_LINE static constexpr Fp2 difference(const Fp2& a, const Fp2& b, const Fp2& c, const Fp2& d) {
+#ifdef CUZK_LIMBS
+    if (!__builtin_is_constant_evaluated()) {  // six products, two reductions
+      Fp2 e;
+      Limbs<typename F::P>::difference_complex(e.c0.w, e.c1.w, a.c0.w, a.c1.w, b.c0.w, b.c1.w, c.c0.w, c.c1.w,
+                                               d.c0.w, d.c1.w);
+      return e;
+    }
+#endif
+    return a * b - c * d;
+  }
 
   // Conjugate over norm; 0 maps to 0.
   constexpr Fp2 inverse() const {

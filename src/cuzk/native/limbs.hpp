@@ -326,21 +326,49 @@ struct Limbs {
     reduce_once(out);
   }
 
-  // (a0 + a1 u)(b0 + b1 u), u^2 = -1, by Karatsuba's three products and two reductions.
+  // (a0 + a1 u)(b0 + b1 u), u^2 = -1, is a0 b0 - a1 b1 + ((a0 + a1)(b0 + b1) - a0 b0 - a1 b1) u: Karatsuba's
+  // three products, two reductions.
   static void multiply_complex(u64* c0, u64* c1, const u64* a0, const u64* a1, const u64* b0, const u64* b1) {
-    static_assert(merges);
-    u64 low[N], high[N], cross[N], a[K], b[K];
+    u64 low[N], high[N], cross[N];
     product(low, a0, b0);
     product(high, a1, b1);
-#pragma unroll
-    for (int i = 0; i < K; i++) a[i] = a0[i], b[i] = b0[i];
-    add_words<K>(a, a1), add_words<K>(b, b1);  // below 2 p: the product of the sums is below 4 p^2
-    product(cross, a, b);
-    sub_words<N>(cross, low), sub_words<N>(cross, high);  // a0 b1 + a1 b0
-    u32 borrow = sub_words<N>(low, high);
-    add_words_if<K>(borrow, low + K, P::modulus);
+    product_of_sums(cross, a0, a1, b0, b1);
+    sub_words<N>(cross, low), sub_words<N>(cross, high);
+    subtract_wide(low, high);
     reduce_wide(c0, low);
     reduce_wide(c1, cross);
+  }
+  // The same minus (c0 + c1 u)(d0 + d1 u), still with two reductions: every sum is below 4 p^2 < 2^(32 N) p.
+  static void difference_complex(u64* e0, u64* e1, const u64* a0, const u64* a1, const u64* b0, const u64* b1,
+                                 const u64* c0, const u64* c1, const u64* d0, const u64* d1) {
+    u64 low[N], high[N], cross[N], t[N];
+    product(low, a0, b0);
+    product(high, a1, b1);
+    product_of_sums(cross, a0, a1, b0, b1);
+    sub_words<N>(cross, low), sub_words<N>(cross, high);
+    product(t, c0, d0);
+    add_words<N>(high, t), add_words<N>(cross, t);
+    product(t, c1, d1);
+    add_words<N>(low, t), add_words<N>(cross, t);
+    product_of_sums(t, c0, c1, d0, d1);
+    subtract_wide(cross, t);
+    reduce_wide(e1, cross);
+    subtract_wide(low, high);
+    reduce_wide(e0, low);
+  }
+  // (a0 + a1)(b0 + b1), the sums below 2 p.
+  static void product_of_sums(u64* out, const u64* a0, const u64* a1, const u64* b0, const u64* b1) {
+    static_assert(merges);
+    u64 a[K], b[K];
+#pragma unroll
+    for (int i = 0; i < K; i++) a[i] = a0[i], b[i] = b0[i];
+    add_words<K>(a, a1), add_words<K>(b, b1);
+    product(out, a, b);
+  }
+  // a -= b modulo 2^(32 N) p.
+  static void subtract_wide(u64* a, const u64* b) {
+    u32 borrow = sub_words<N>(a, b);
+    add_words_if<K>(borrow, a + K, P::modulus);
   }
   // (a0 + a1 u)^2 = (a0 - a1)(a0 + a1) + 2 a0 a1 u.
   static void square_complex(u64* c0, u64* c1, const u64* a0, const u64* a1) {
