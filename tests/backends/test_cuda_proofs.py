@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from circuits import chain, cubic
+from circuits import chain, cubic, tangle
 from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.buffers import bases_of
 from cuzk.backends.cuda.device import CudaMachine, open_card
@@ -20,14 +22,14 @@ from cuzk.backends.cuda.memory import SPARED
 from cuzk.circuit import Circuit
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import FormatError, OutOfMemory
-from cuzk.groth16 import BELLMAN, SNARKJS, Proof, ProvingKey
+from cuzk.groth16 import BELLMAN, PREPARED, SNARKJS, Proof, ProvingKey
 from cuzk.load import load_key, load_witness
 from cuzk.prover.resident import reside, workload
-from cuzk.prover.session import Prover
+from cuzk.prover.session import Prover, Result
+from cuzk.setup import Secrets, insecure_setup, prepare
 from cuzk.verifier import verify
 from emulator import EmulatedMachine
 from independent import accepts
-from reference_setup import key_from
 
 R, S = 2**200 + 17, 2**240 + 99
 SMALL = 64 << 20  # bytes of device memory
@@ -42,7 +44,6 @@ FIXTURES = [
     ("rapidsnark", "circuit_final.zkey", "witness.wtns", "", False),
     ("groth16-zorch", "multiplier_3.zkey", "multiplier_3.wtns", "", False),
 ]
-SLOW_ON_THE_EMULATOR = {"co-snarks/bls12_381/kyc", "rapidsnark"}
 
 
 def emulated(curve: Curve, **options: int) -> CudaBackend:
@@ -71,10 +72,7 @@ def check_fixture(fixtures: Path, case: Case, machine: Machine) -> None:
     assert verify(key.vk, cpu.public, cuda.proof, insecure_key=insecure)
 
 
-@pytest.mark.parametrize("case", [
-    pytest.param(case, marks=[pytest.mark.slow] if case[0] in SLOW_ON_THE_EMULATOR else [], id=case[0])
-    for case in FIXTURES
-])  # fmt: skip
+@pytest.mark.parametrize("case", FIXTURES, ids=lambda case: case[0])
 def test_fixtures_on_the_emulator(fixtures: Path, case: Case) -> None:
     check_fixture(fixtures, case, EmulatedMachine())
 
@@ -85,33 +83,69 @@ def test_fixtures_on_a_gpu(fixtures: Path, case: Case, gpu_machine: CudaMachine)
     check_fixture(fixtures, case, gpu_machine)
 
 
-RECIPES = [SNARKJS, BELLMAN]
+SECRETS = Secrets(tau=0xACE, alpha=0xBEE, beta=0xCAFE, delta=0xD00D, gamma=0xFADE)
 
 
-def equal_to_the_cpu(key: ProvingKey, circuit: Circuit, backend: CudaBackend) -> Proof:
-    """One proof each; the CUDA backend's, verified by py_ecc, too."""
-    with Prover(key, circuit=circuit.matrices(), device="cpu") as prover:
-        expected = prover.prove_insecure(circuit.witness(), R, S)
-    with Prover(key, circuit=circuit.matrices(), device=backend) as prover:
-        found = prover.prove_insecure(circuit.witness(), R, S)
+def key_of(circuit: Circuit, recipe: str = SNARKJS) -> ProvingKey:
+    matrices = circuit.matrices()
+    if recipe == PREPARED:
+        return prepare(insecure_setup(matrices, SECRETS, BELLMAN), matrices)
+    return insecure_setup(matrices, SECRETS, recipe)
+
+
+def equal_to_the_cpu(key: ProvingKey, circuit: Circuit, backend: CudaBackend) -> Result:
+    """One proof each; the CUDA backend's."""
+    results = []
+    for device in ("cpu", backend):
+        with Prover(key, circuit=circuit.matrices(), device=device, insecure_key=True) as prover:
+            results.append(prover.prove_insecure(circuit.witness(), R, S))
+    expected, found = results
     assert found.report.retries == 0
     assert same(expected.proof, found.proof)
+    return found
+
+
+@pytest.mark.parametrize(("curve_", "recipe"), [(BN254, SNARKJS), (BLS12_381, BELLMAN)])
+def test_another_implementation_accepts(curve_: Curve, recipe: str) -> None:
+    circuit = chain(curve_, 6, public=2)
+    key = key_of(circuit, recipe)
+    found = equal_to_the_cpu(key, circuit, emulated(curve_))
     assert accepts(key.vk, found.public, found.proof)
-    return found.proof
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_another_implementation_accepts(curve: Curve, recipe: str) -> None:
-    circuit = chain(curve, 6, public=2)
-    equal_to_the_cpu(key_from(circuit.matrices(), recipe=recipe), circuit, emulated(curve))
+@pytest.mark.parametrize("recipe", [SNARKJS, BELLMAN, PREPARED])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_random_circuits(curve: Curve, recipe: str, seed: int) -> None:
+    """The second time with sums cut into chunks."""
+    circuit = tangle(curve, seed)
+    backend = emulated(curve, longest_sum=20) if seed == 2 else emulated(curve)
+    equal_to_the_cpu(key_of(circuit, recipe), circuit, backend)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
-@pytest.mark.parametrize("longest", [1, 3])
-def test_sums_cut_into_chunks(curve: Curve, recipe: str, longest: int) -> None:
-    circuit = cubic(curve)
-    key = key_from(circuit.matrices(), recipe=recipe)
-    equal_to_the_cpu(key, circuit, emulated(curve, longest_sum=longest))
+class FlippingMachine(EmulatedMachine):
+    """One bit of each of the first ``faults`` sums is wrong when it comes back."""
+
+    faults = 0
+
+    def download(self, memory: Memory, array: NDArray[Any]) -> None:
+        super().download(memory, array)
+        if array.ndim == 2 and array.shape[1] >= 16 and array.any() and self.faults:
+            self.faults -= 1
+            array[array.any(axis=1).argmax(), 0] ^= np.uint64(1)  # of a point that is not infinity
+
+
+@pytest.mark.parametrize(("faults", "retries"), [(1, 1), (5, 1), (6, 2), (10, 2)])
+def test_a_flipped_bit_is_found_and_made_good(faults: int, retries: int) -> None:
+    """Five sums a proof: the first proof is wrong, or the second too and the CPU makes the third."""
+    circuit, machine = cubic(BN254), FlippingMachine(SMALL)
+    key = key_of(circuit)
+    backend = CudaBackend(BN254, machine)
+    with Prover(key, circuit=circuit.matrices(), device=backend, insecure_key=True) as prover:
+        machine.faults = faults
+        result = prover.prove_insecure(circuit.witness(), R, S)
+    assert verify(key.vk, [35], result.proof, insecure_key=True)
+    assert (result.report.retries, machine.faults) == (retries, 0)
+    assert result.report.device == (machine.name if retries == 1 else "cpu")
 
 
 def planned(key: ProvingKey, circuit: Circuit) -> int:
@@ -123,7 +157,7 @@ def planned(key: ProvingKey, circuit: Circuit) -> int:
 def test_points_that_stay_in_host_memory(curve: Curve) -> None:
     """Another process holds so much that some of the key's points have no room."""
     circuit = cubic(curve)
-    key = key_from(circuit.matrices())
+    key = key_of(circuit)
     whole = planned(key, circuit)
     machine = EmulatedMachine(SMALL)
     usable = whole - key.b_g2.points.words.nbytes
@@ -140,19 +174,21 @@ def test_points_that_stay_in_host_memory(curve: Curve) -> None:
 
 def test_no_memory_is_a_typed_error_and_the_device_stays_usable(curve: Curve) -> None:
     circuit, machine = cubic(curve), EmulatedMachine(SMALL)
-    key, backend = key_from(circuit.matrices()), CudaBackend(curve, machine)
-    with Prover(key, circuit=circuit.matrices(), device=backend) as prover:
+    key, backend = key_of(circuit), CudaBackend(curve, machine)
+    with Prover(key, circuit=circuit.matrices(), device=backend, insecure_key=True) as prover:
         held = machine.alloc(machine.free_bytes() - 4096)
         with pytest.raises(OutOfMemory, match=f"{machine.name}: asked for [0-9]+ bytes"):
             prover.prove(circuit.witness())
         del held
-        assert verify(key.vk, [35], prover.prove(circuit.witness()).proof)
+        assert verify(key.vk, [35], prover.prove(circuit.witness()).proof, insecure_key=True)
 
 
 def test_memory_goes_back(curve: Curve) -> None:
     circuit, machine = cubic(curve), EmulatedMachine()
-    key = key_from(circuit.matrices())
-    with Prover(key, circuit=circuit.matrices(), device=CudaBackend(curve, machine)) as prover:
+    key = key_of(circuit)
+    with Prover(
+        key, circuit=circuit.matrices(), device=CudaBackend(curve, machine), insecure_key=True
+    ) as prover:
         after = []
         for _ in range(3):
             prover.prove(circuit.witness())
@@ -165,13 +201,18 @@ def test_two_circuits_from_four_threads() -> None:
     circuits = {BN254: cubic(BN254), BLS12_381: chain(BLS12_381, 3)}
     provers, failures = {}, []
     for curve, circuit in circuits.items():
-        key = key_from(circuit.matrices())
-        provers[curve] = Prover(key, circuit=circuit.matrices(), device=emulated(curve))
+        key = key_of(circuit)
+        provers[curve] = Prover(
+            key, circuit=circuit.matrices(), device=emulated(curve), insecure_key=True
+        )
 
     def work(curve: Curve) -> None:
         prover = provers[curve]
         result = prover.prove(circuits[curve].witness())
-        if not verify(prover.key.vk, result.public, result.proof) or result.report.retries:
+        if (
+            not verify(prover.key.vk, result.public, result.proof, insecure_key=True)
+            or result.report.retries
+        ):
             failures.append(curve.name)
 
     threads = [threading.Thread(target=work, args=(curve,)) for curve in [*circuits] * 2]
@@ -187,7 +228,7 @@ def test_two_circuits_from_four_threads() -> None:
 def test_a_backend_of_another_curve_is_refused() -> None:
     circuit = cubic(BN254)
     with pytest.raises(FormatError, match="expected a backend for BN254, found one for BLS12-381"):
-        Prover(key_from(circuit.matrices()), device=emulated(BLS12_381))
+        Prover(key_of(circuit), device=emulated(BLS12_381), insecure_key=True)
 
 
 @pytest.fixture
