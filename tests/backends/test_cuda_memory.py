@@ -6,18 +6,19 @@ import pytest
 
 from cuzk.backends import Workload
 from cuzk.backends.cuda.memory import SHORTEST, SPARED, MemoryPlan, share
+from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import OutOfMemory
 
 H200 = 139 << 30
 
 
-def sums(group: str, points: int) -> int:
+def sums(group: str, points: int, _windows: WindowPlan | None = None) -> int:
     """Something of the right shape: 12 entries of 24 bytes a point, buckets, G2 twice."""
     return (1 if group == "g1" else 2) * 300 * points + (1 << 20)
 
 
-def extra(group: str, points: int) -> int:  # noqa: ARG001
+def extra(group: str, points: int, _windows: WindowPlan | None = None) -> int:  # noqa: ARG001
     """More than is left where anything is cut."""
     return 200 * points
 
@@ -79,3 +80,21 @@ def test_no_room_for_vectors() -> None:
     assert share(BN254, small, 1 << 20, sums, extra) == MemoryPlan(
         0, 1, share(BN254, small, 1 << 30, sums, extra).total
     )
+
+
+def test_tables_take_what_is_left() -> None:
+    """All windows over one set of buckets if there is room, else over more; none where sums are cut."""
+    work = workload(20)
+    points = points_bytes(BLS12_381, work)
+    plans = [WindowPlan.of(BLS12_381, 20, sets=sets) for sets in (1, 3)]
+    assert [p.tables for p in plans] == [13, 5]
+    alone = share(BLS12_381, work, H200, sums, extra)
+    for free, chosen in ((H200, 0), (9 * points, 1), (3 * points, None)):
+        found = share(BLS12_381, work, free, sums, extra, None, plans)
+        if chosen is None:
+            assert (found.windows, found.points) == (None, alone.points)
+            continue
+        assert found.windows == plans[chosen]
+        assert found.points == plans[chosen].tables * points
+        assert alone.total < found.total <= free
+    assert share(BLS12_381, work, H200, sums, extra, 1 << 19, plans).windows is None

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from circuits import tangle
 from cuzk import _core
+from cuzk.backends.cpu import CpuBackend
+from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.digits import select, sort_digits
 from cuzk.backends.cuda.machine import Memory
 from cuzk.backends.cuda.sums import start_sum
@@ -13,12 +19,16 @@ from cuzk.backends.cuda.tables import table_bytes, tabulate
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
+from cuzk.groth16 import BELLMAN, SNARKJS
+from cuzk.prover import prove, reside
+from cuzk.prover.resident import workload
+from cuzk.setup import Secrets, insecure_setup
 from cuzk.setup.scalars import multiples
 from cuzk.vectors import Points, Scalars, Words
 from emulator import EmulatedMachine
 
 
-def put(machine: EmulatedMachine, array: np.ndarray) -> Memory:  # type: ignore[type-arg]
+def put(machine: EmulatedMachine, array: NDArray[Any]) -> Memory:
     memory = machine.alloc(max(array.nbytes, 1))
     machine.upload(memory, np.ascontiguousarray(array))
     return memory
@@ -35,7 +45,7 @@ def some_scalars(curve: Curve, n: int) -> Scalars:
     return Scalars.from_ints(curve, (edges + [pow(7, 9 * i + 2, curve.r) for i in range(n)])[:n])
 
 
-def expected_sum(points: Points, scalars: Words, index: np.ndarray | None = None) -> Words:  # type: ignore[type-arg]
+def expected_sum(points: Points, scalars: Words, index: NDArray[np.uint32] | None = None) -> Words:
     out = np.empty((1, points.words.shape[1]), np.uint64)
     curve, words = points.curve.name, np.ascontiguousarray(points.words)
     _core.msm(curve, points.group, words, scalars, index, out, 1)
@@ -84,9 +94,7 @@ def test_selected_rows_stay_in_their_tables(curve: Curve) -> None:
     row_of[chosen] = np.arange(len(chosen))
     memory = put(machine, scalars.words)
     mapped = put(machine, row_of)
-    every = sort_digits(
-        machine, curve, memory, wires, plan, montgomery=False, bit_reversed=False
-    )
+    every = sort_digits(machine, curve, memory, wires, plan, montgomery=False, bit_reversed=False)
     kept = select(machine, curve, every, mapped, wires, stride=len(chosen))
     at_once = sort_digits(
         machine, curve, memory, wires, plan, montgomery=False, bit_reversed=False,
@@ -112,3 +120,25 @@ def test_plans_with_tables(curve: Curve) -> None:
             EmulatedMachine(), curve, Memory(0, 0, None), 1, WindowPlan.of(curve, 9, sets=1),
             montgomery=False, bit_reversed=False, stride=1 << 27,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", [SNARKJS, BELLMAN])
+def test_a_proof_over_tables_is_the_same(curve: Curve, recipe: str) -> None:
+    circuit = tangle(curve, 4)
+    matrices, witness = circuit.matrices(), circuit.witness()
+    key = insecure_setup(
+        matrices, Secrets(tau=0xACE, alpha=0xBEE, beta=0xCAFE, delta=0xD00D, gamma=0xFADE), recipe
+    )
+    machine = EmulatedMachine()
+    device, cpu = CudaBackend(curve, machine), CpuBackend(curve, 1)
+    planned = device.plan(workload(key, matrices, repeated=True))
+    on_device, on_cpu = reside(key, matrices, device), reside(key, matrices, cpu)
+    assert machine.used <= planned
+    proofs = [
+        prove(on_device, witness, device, 17, 19),
+        prove(on_cpu, witness, cpu, 17, 19),
+    ]
+    assert sum(kernel == "multiply_points" for kernel, _, _ in machine.launches) > 5
+    for part in ("a", "b", "c"):
+        device_words, cpu_words = (getattr(proof, part).words for proof in proofs)
+        assert np.array_equal(device_words, cpu_words)

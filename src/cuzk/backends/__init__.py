@@ -36,6 +36,9 @@ class Workload:
     wires: int
     matrices: tuple[tuple[int, int, int], ...]  # rows, terms, dictionary entries of each
     queries: tuple[tuple[str, int], ...]  # group and points of each
+    repeated: bool = (
+        False  # so many proofs that work on the key once is worth it, if it makes each quicker
+    )
 
 
 class Backend(Protocol):

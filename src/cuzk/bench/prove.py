@@ -41,6 +41,7 @@ class ProveCase:
     recipe: str
     log_n: int
     verify_to: int = VERIFY_TO
+    repeated: bool = True  # with tables of the key's points, where the device takes to them
 
     @property
     def verified(self) -> bool:
@@ -54,7 +55,7 @@ class ProveCase:
         made = None if self.verified else synthetic_key(matrices, self.recipe, threads)
         key = made.key if made else real_key(matrices, self.recipe, threads)
         without_c = replace(matrices, c=None)  # as a .zkey has it
-        backend.plan(workload(key, without_c))
+        backend.plan(workload(key, without_c, repeated=self.repeated))
         resident = reside(key, without_c, backend)
         first = prove(resident, witness, backend, R, S)
         if made:
@@ -68,7 +69,12 @@ class ProveCase:
         if [_words(last, name) for name in "abc"] != [_words(first, name) for name in "abc"]:
             raise KernelError(f"{self._name(backend)}: two proofs with the same blinding differ")
         parts = {name: meter.times(name) for name in meter.names() if name != "prove"}
-        fields = {"recipe": self.recipe, "log_n": self.log_n, "wires": matrices.wires}
+        fields = {
+            "recipe": self.recipe,
+            "log_n": self.log_n,
+            "wires": matrices.wires,
+            "repeated": self.repeated,
+        }
         times = meter.times("prove")
         return [Row("prove", backend.name, curve.name, fields, times, self.check, parts, stages)]
 

@@ -139,15 +139,18 @@ def ntt_command(order: str, coset: bool, logs: list[int], **options: Any) -> Non
     metavar="LOG",
     help="Largest size with a real key, made here; above, A, B, C are compared with logarithms.",
 )
+@click.option(
+    "--once", is_flag=True, help="As for a single proof: a GPU makes no tables of the key."
+)
 @with_options
-def prove_command(recipe: str, verify_to: int, logs: list[int], **options: Any) -> None:
+def prove_command(recipe: str, verify_to: int, once: bool, logs: list[int], **options: Any) -> None:
     """A dense circuit of 2^LOG rows, every witness value of full length, the key resident.
 
     Above --verify-to the key is synthetic: random points, so that times are real but proofs verify nowhere.
     """
     if min(logs) < SMALLEST:
         raise click.UsageError(f"--log: expected {SMALLEST} at least, found {min(logs)}.")
-    _measure([ProveCase(recipe, log_n, verify_to) for log_n in logs], **options)
+    _measure([ProveCase(recipe, log_n, verify_to, not once) for log_n in logs], **options)
 
 
 def _measure(

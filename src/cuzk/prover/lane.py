@@ -53,9 +53,16 @@ class Lane:
     """One key, one device."""
 
     def __init__(
-        self, device: str | Backend, key: ProvingKey, matrices: Matrices, threads: int
+        self,
+        device: str | Backend,
+        key: ProvingKey,
+        matrices: Matrices,
+        threads: int,
+        *,
+        repeated: bool,
     ) -> None:
         self._may_leave = device == "auto"
+        self._repeated = repeated
         self._key, self._matrices, self._threads = key, matrices, threads
         self._cpu: Placed | None = None
         self._first = self._place(device)
@@ -100,7 +107,7 @@ class Lane:
         return None if value is None else Outcome(value, cpu, reason, tries)
 
     def _place(self, device: str | Backend) -> Placed:
-        work = workload(self._key, self._matrices)
+        work = workload(self._key, self._matrices, repeated=self._repeated)
         backend, reason = open_device(device, self._key.curve, self._threads, work)
         try:
             planned = backend.plan(work)

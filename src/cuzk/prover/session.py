@@ -45,7 +45,10 @@ class Prover:
     does not satisfy the circuit fail at once with the constraint's number (UnsatisfiedError).
     ``key_digest`` is what the key file's digest must be (:func:`cuzk.load_key`).
     ``memory`` is a limit in bytes (OutOfMemory before any work), ``threads`` defaults to the CPUs this
-    process may use. ``device`` is "auto", "cpu", "cuda", "cuda:N" or an open backend. A Prover may be used from several threads and serves one proof at a time;
+    process may use. ``device`` is "auto", "cpu", "cuda", "cuda:N" or an open backend. ``repeated`` says
+    that many proofs are to come: a GPU then first makes tables of the key's points as its memory allows
+    (seconds for the largest keys, a fifth less time for every proof).
+    A Prover may be used from several threads and serves one proof at a time;
     others wait. ``close`` (or leaving the ``with`` block) lets go of the key; no thread outlives a call.
     """
 
@@ -59,6 +62,7 @@ class Prover:
         memory: int | None = None,
         key_digest: str | None = None,
         insecure_key: bool = False,
+        repeated: bool = False,
         on_phase: Callable[[str], None] | None = None,
     ) -> None:
         start = perf_counter()
@@ -94,7 +98,7 @@ class Prover:
                 f"2^{key.log_domain} alone, this machine has {installed}"
             )
         self._verifier = Verifier(key.vk, insecure_key=True, threads=self._threads)
-        self._lane: Lane | None = Lane(device, key, matrices, self._threads)
+        self._lane: Lane | None = Lane(device, key, matrices, self._threads, repeated=repeated)
         self._load_ms = 1000 * (perf_counter() - start)
         self._lock = threading.RLock()  # on_phase may prove, too
 

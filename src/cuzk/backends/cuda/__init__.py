@@ -34,6 +34,7 @@ from cuzk.backends.cuda.memory import MemoryPlan, share
 from cuzk.backends.cuda.msm import Sums
 from cuzk.backends.cuda.ntt import Transforms
 from cuzk.backends.cuda.sparse import DeviceMatrix
+from cuzk.backends.cuda.tables import tabulate
 from cuzk.curves import Curve
 from cuzk.errors import DeviceUnavailable, FormatError, KernelError, OutOfMemory
 from cuzk.r1cs import SparseMatrix
@@ -71,7 +72,11 @@ class CudaBackend:
     def plan(self, work: Workload) -> int:
         """Points that the plan leaves no room for stay in host memory, as they are put."""
         sums, free = self._sums, self._machine.free_bytes()
-        self._plan = share(self.curve, work, free, sums.bytes_of, sums.extra_bytes, self._longest)
+        longest_vector = max(work.wires, 1 << work.log_domain)
+        tables = sums.table_plans(longest_vector) if work.repeated else ()
+        self._plan = share(
+            self.curve, work, free, sums.bytes_of, sums.extra_bytes, self._longest, tables
+        )
         sums.longest = self._plan.chunk
         return self._plan.total
 
@@ -245,15 +250,17 @@ class CudaBackend:
 
     def _points(self, value: Points) -> Bases:
         """On the device as far as the plan allows, or as memory lasts where there is none."""
-        stay = sum(
-            k.points.nbytes
-            for k in self._kept
-            if isinstance(k, Bases) and isinstance(k.points, Memory)
-        )
-        if self._plan and self._plan.points < stay + value.words.nbytes:
+        stay = sum(k.point_bytes for k in self._kept if isinstance(k, Bases))
+        windows = self._plan.windows if self._plan else None
+        nbytes = value.words.nbytes * (windows.tables if windows else 1)
+        if self._plan and self._plan.points < stay + nbytes:
             return Bases(value)
         try:
-            return Bases(self._upload(value.words))
+            points = self._upload(value.words)
+            if not windows:
+                return Bases(points)
+            tables = tabulate(self._machine, self.curve, value.group, points, len(value), windows)
+            return Bases(tables.part(0, value.words.nbytes), tables, windows)
         except OutOfMemory:
             self._machine.finish()
             return Bases(value)

@@ -45,16 +45,26 @@ class WireMap:
 
 @dataclass(eq=False)
 class Bases:
-    """Points on the device, or as they were put where they do not fit."""
+    """Points on the device, or as they were put where they do not fit.
+
+    ``tables`` (:mod:`cuzk.backends.cuda.tables`) begin with the points and go with the windows of one plan.
+    """
 
     points: Memory | Points
+    tables: Memory | None = None
+    plan: WindowPlan | None = None
     maps: dict[tuple[int, ...], WireMap] = field(default_factory=dict)
+
+    @property
+    def point_bytes(self) -> int:
+        """Device memory of the points and their tables."""
+        points = self.tables or self.points
+        return points.nbytes if isinstance(points, Memory) else 0
 
     @property
     def nbytes(self) -> int:
         """Device memory that stays taken."""
-        points = self.points.nbytes if isinstance(self.points, Memory) else 0
-        return points + sum(m.row_of.nbytes for m in self.maps.values() if m.row_of)
+        return self.point_bytes + sum(m.row_of.nbytes for m in self.maps.values() if m.row_of)
 
 
 def vector_of(buffer: Buffer, verb: str) -> Vector:

@@ -8,16 +8,20 @@
 The two phases do not overlap, so the larger of them counts. Where all points do not fit beside sums of
 full length, sums are cut into chunks, halved until they do; below SHORTEST points no shorter: then points
 stay in host memory and are copied chunk by chunk. A chunk's partial sums are added on the host.
+
+Where everything fits and many proofs are to come, points take what is left for tables of their multiples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cuzk.backends import Workload
 from cuzk.backends.cuda.ntt import Transforms
 from cuzk.backends.cuda.sparse import matrix_bytes
+from cuzk.backends.cuda.tables import table_bytes
+from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
 from cuzk.errors import OutOfMemory
 
@@ -26,17 +30,21 @@ SPARED = 32  # one part in so many of the free memory is left for the driver's o
 VECTORS = 3  # over the domain, at once: A, B, C
 MAP_BYTES = 4  # a scalar, for each query: the row that goes with it
 
-SumBytes = Callable[[str, int], int]
-"""Device memory that a sum in a group takes beside its points: f("g1", points)."""
+SumBytes = Callable[[str, int, WindowPlan | None], int]
+"""Device memory that a sum in a group takes beside its points: f("g1", points, windows or None)."""
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Bytes that may stay taken by points, the longest sum made at once, and all bytes at the height."""
+    """Bytes that may stay taken by points, the longest sum made at once, and all bytes at the height.
+
+    With ``windows`` all points get tables for that plan.
+    """
 
     points: int
     chunk: int
     total: int
+    windows: WindowPlan | None = None
 
 
 def share(
@@ -46,10 +54,12 @@ def share(
     sum_bytes: SumBytes,
     extra_bytes: SumBytes,
     longest: int | None = None,
+    table_plans: Sequence[WindowPlan] = (),
 ) -> MemoryPlan:
     """The plan for ``free`` bytes; sums longer than ``longest`` are cut in any case.
 
-    ``extra_bytes`` make a sum faster: it takes them, up to half, of what is free when it starts. OutOfMemory where even the vectors and the shortest chunks do not fit.
+    ``extra_bytes`` make a sum faster: it takes them, up to half, of what is free when it starts. The first of
+    ``table_plans`` whose tables fit is taken. OutOfMemory where even the vectors and the shortest chunks do not fit.
     """
     usable = free - free // SPARED
     element, domain = 8 * curve.fr_words, 1 << work.log_domain
@@ -61,10 +71,10 @@ def share(
     groups = sorted({group for group, n in work.queries if n})
     whole = max([work.wires, domain, 1])
 
-    def height(chunk: int) -> int:
+    def height(chunk: int, windows: WindowPlan | None = None) -> int:
         row = max([8 * curve.point_words(group) for group in groups], default=0)
         copied = chunk * (row + element) if chunk < whole else 0
-        sums = max([sum_bytes(group, chunk) for group in groups], default=0)
+        sums = max([sum_bytes(group, chunk, windows) for group in groups], default=0)
         return fixed + max(vectors, element * domain + copied + sums)
 
     chunk = min(whole, longest or whole)
@@ -76,6 +86,13 @@ def share(
             f"cuda: a proof of 2^{work.log_domain} rows and {work.wires} wires needs {needed} bytes of "
             f"device memory without the key's points, {usable} can be had"
         )
+
+    def extra(windows: WindowPlan | None = None) -> int:
+        return max([extra_bytes(group, chunk, windows) for group in groups], default=0)
+
+    for windows in table_plans if chunk == whole else ():
+        tables = sum(table_bytes(curve, group, n, windows) for group, n in work.queries)
+        if (total := tables + height(chunk, windows) + extra(windows)) <= usable:
+            return MemoryPlan(tables, chunk, total, windows)
     stay = min(points, usable - needed)
-    extra = max([extra_bytes(group, chunk) for group in groups], default=0)
-    return MemoryPlan(stay, chunk, min(needed + stay + extra, usable))
+    return MemoryPlan(stay, chunk, min(needed + stay + extra(), usable))

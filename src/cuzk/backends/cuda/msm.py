@@ -37,6 +37,7 @@ FEWEST = 1 << 8  # points of a chunk below which memory that is not there is not
 ENTRY_BYTES = 8  # key and row
 SORT_BYTES = 14  # while entries are sorted
 UNBOUNDED = 1 << 60
+TABLE_SETS = (1, 2, 3, 4, 6)  # sets of buckets that windows share
 SMALL_BYTES = 1 << 20  # histograms of tiles, counts, rounding
 
 Collect = Callable[[], Words]
@@ -66,20 +67,20 @@ class Sums:
             vector_of(scalars, "msm").digits.clear()
             self.machine.finish()  # what the failed try took is free only now
 
-    def bytes_of(self, group: str, n: int) -> int:
+    def bytes_of(self, group: str, n: int, plan: WindowPlan | None = None) -> int:
         """Device memory that the sums of a proof take at their height, beside points and vectors.
 
         The witness's entries stay while h's are sorted, or beside those selected of them and buckets.
         """
-        plan = self.plan(n)
+        plan = plan or self.plan(n)
         entries = n * plan.windows
         buckets = sum_bytes(self.machine, self.curve, group, plan, entries)
         sort = SORT_BYTES * entries + 8 * plan.total_buckets
         return ENTRY_BYTES * entries + max(sort, ENTRY_BYTES * entries + buckets) + SMALL_BYTES
 
-    def extra_bytes(self, group: str, n: int) -> int:
+    def extra_bytes(self, group: str, n: int, plan: WindowPlan | None = None) -> int:
         """What rounds of affine additions take, where memory is free that nothing else needs."""
-        plan, kernels = self.plan(n), Kernels(self.machine, self.curve, group)
+        plan, kernels = plan or self.plan(n), Kernels(self.machine, self.curve, group)
         tuning = tuning_of(self.curve, group)
         shape = choose_shape(kernels, plan, n * plan.windows, UNBOUNDED, tuning)
         return kernels.bytes(shape, tuning.depth) if shape else 0
@@ -88,6 +89,12 @@ class Sums:
         """One for all sums over a vector of n scalars: G2's best width is hardly ever another."""
         return choose_plan(n, self.curve, group_cost(self.curve, "g1"))
 
+    def table_plans(self, n: int) -> list[WindowPlan]:
+        """For sums of n points over tables of their multiples, the quickest first, each with less tables."""
+        cost = group_cost(self.curve, "g1")
+        plans = [choose_plan(n, self.curve, cost, sets=sets) for sets in TABLE_SETS]
+        return [plan for plan in plans if plan.tables > 1]
+
     def combine(self, group: str, points: Words, scalars: Words) -> Words:
         """A handful of points, on the host."""
         out = np.zeros((1, self.curve.point_words(group)), np.uint64)
@@ -95,7 +102,8 @@ class Sums:
         return out
 
     def _started(self, bases: Buffer, scalars: Buffer, wires: Wires) -> Collect:
-        points, n, group = bases_of(bases).points, scalars.length, bases.kind
+        given, n, group = bases_of(bases), scalars.length, bases.kind
+        points = given.points
         if not len(wires):
             return self._nothing(group)
         if isinstance(points, Memory) and max(n, len(wires)) <= (self.longest or n):
@@ -103,8 +111,10 @@ class Sums:
             if found.distinct and not found.finite:
                 return self._nothing(group)
             if found.distinct:
-                digits = self._digits(scalars, found)
-                return start_sum(self.machine, self.curve, group, points, digits)
+                plan = given.plan or self.plan(n)
+                digits = self._digits(scalars, found, plan, bases.length)
+                rows = given.tables or points
+                return start_sum(self.machine, self.curve, group, rows, digits)
         step = self.longest or len(wires)
         parts = [
             self._chunk(points, group, scalars, wires[begin : begin + step], begin)
@@ -112,28 +122,29 @@ class Sums:
         ]
         return parts[0] if len(parts) == 1 else lambda: self._added(group, [p() for p in parts])
 
-    def _digits(self, scalars: Buffer, rows: WireMap) -> Digits:
-        """The entries of some rows. A plain vector is a witness, with several sums over it; others have one.
+    def _digits(self, scalars: Buffer, rows: WireMap, plan: WindowPlan, stride: int) -> Digits:
+        """The entries of some of ``stride`` rows. A plain vector is a witness, with several sums over it.
 
         No more entries than the finite points have windows, whatever the lists have room for.
         """
         value, n = vector_of(scalars, "msm"), scalars.length
-        plan, shared = self.plan(n), not scalars.montgomery
+        shared = not scalars.montgomery
 
-        def sort(row_of: Memory | None) -> Digits:
+        def sort(row_of: Memory | None, stride: int) -> Digits:
             return sort_digits(
                 self.machine, self.curve, value.memory, n, plan,
                 montgomery=scalars.montgomery, bit_reversed=value.bit_reversed, row_of=row_of,
+                stride=stride,
             )  # fmt: skip
 
         if not shared:
-            found = sort(rows.row_of)
+            found = sort(rows.row_of, stride)
         else:
             if plan not in value.digits:
-                value.digits[plan] = sort(None)
+                value.digits[plan] = sort(None, n)
             found = value.digits[plan]
             if rows.row_of:
-                found = select(self.machine, self.curve, found, rows.row_of, n)
+                found = select(self.machine, self.curve, found, rows.row_of, n, stride=stride)
         return replace(found, capacity=min(found.capacity, rows.finite * plan.windows))
 
     def _chunk(

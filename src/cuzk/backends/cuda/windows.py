@@ -86,9 +86,7 @@ def group_cost(curve: Curve, group: str) -> float:
     return FIELD[curve.fp_words] * (EXTENSION if group == "g2" else 1.0)
 
 
-def choose_plan(
-    n: int, curve: Curve, group_cost: float, *, sets: int | None = None
-) -> WindowPlan:
+def choose_plan(n: int, curve: Curve, group_cost: float, *, sets: int | None = None) -> WindowPlan:
     """The cheapest windows for ``n`` points; with tables for so many sets of buckets, or without any."""
     widths = [width for width in CHOSEN if not sets or tables_of(curve, width, sets) <= MOST_TABLES]
     plans = [WindowPlan.of(curve, width, sets=sets) for width in widths]
