@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from circuits import chain, cubic, tangle
 from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.buffers import bases_of
-from cuzk.backends.cuda.device import CudaMachine, open_card
+from cuzk.backends.cuda.device import CudaMachine
 from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.memory import SPARED
 from cuzk.circuit import Circuit
@@ -232,10 +232,9 @@ def test_a_backend_of_another_curve_is_refused() -> None:
 
 
 @pytest.fixture
-def machines() -> list[CudaMachine]:
+def machines(gpu_machine: CudaMachine) -> list[CudaMachine]:
     """Two streams of the first GPU."""
-    card = open_card(0)
-    return [CudaMachine(card), CudaMachine(card)]
+    return [gpu_machine, CudaMachine(gpu_machine.card)]
 
 
 @pytest.mark.gpu

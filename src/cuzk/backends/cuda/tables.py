@@ -29,17 +29,16 @@ def tabulate(
     scratch = [machine.alloc(max(chunk, 1) * row // 2) for _ in range(3)]
     unit = Unit("tables.cu", curve, group)
     for table in range(plan.tables):
-        source, doublings = tables, plan.width * plan.sets
-        before = (table - 1) * n
-        if not table:
-            source, doublings, before = points, 0, 0
+        source = tables if table else points
+        doublings, before = (plan.width * plan.sets, (table - 1) * n) if table else (0, 0)
         for begin in range(0, n, chunk or 1):
             count = min(chunk, n - begin)
             blocks = min(-(-count // THREADS), BLOCKS * machine.processors)
             given = source.part((before + begin) * row, count * row)
             made = tables.part((table * n + begin) * row, count * row)
-            args = (given, made, *scratch, count, doublings)
-            machine.launch(unit, "multiply_points", blocks, THREADS, *args)
+            machine.launch(
+                unit, "multiply_points", blocks, THREADS, given, made, *scratch, count, doublings
+            )
     return tables
 
 
