@@ -21,8 +21,14 @@ import numpy as np
 
 import cuzk
 from cuzk import _core
+from cuzk.backends.cuda import CudaBackend, kernels
+from cuzk.backends.cuda.cache import default_folder
+from cuzk.backends.cuda.card import Card
+from cuzk.backends.cuda.device import device_count, open_card, open_machine
+from cuzk.backends.cuda.selftest import fault_of
 from cuzk.circuit import Circuit
 from cuzk.curves import BLS12_381, BN254, Curve
+from cuzk.errors import BackendError, DeviceUnavailable
 from cuzk.prover.devices import thread_count
 from cuzk.setup import Secrets, insecure_setup
 
@@ -49,10 +55,7 @@ MULTIPLES: Mapping[tuple[str, str], tuple[int, ...]] = {
         0x35436CC256CD7637297CFC770F4F5C4AFA1FF1F3AA0F1430290FD199AD7D32F6EFFA219949F11C084D690800716C454,
     ),
 }
-GPU = (
-    "none: this build has no GPU support, all proofs are made on the CPU "
-    "(nothing to install: a release with CUDA kernels will say so here)"
-)
+DRIVER = Path("/sys/module/nvidia/version")
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,16 @@ class Diagnosis:
 
 
 def diagnose(*, no_gpu: bool = False) -> Diagnosis:
-    """Facts and self-test; takes about a second and leaves the arithmetic path as it was."""
-    return Diagnosis(_facts(no_gpu), _self_test())
+    """Facts and self-test; takes about a second and leaves the arithmetic path as it was.
+
+    Where there is a GPU, its kernels are compiled first if they are not in the cache, which takes longer.
+    """
+    cards, absent = ([], "CUZK_NO_GPU is set") if no_gpu else _cards()
+    facts = _facts() | _gpu_facts(cards, absent)
+    return Diagnosis(facts, _self_test() + _gpu_self_test(cards))
 
 
-def _facts(no_gpu: bool) -> dict[str, str]:
+def _facts() -> dict[str, str]:
     return {
         "version": cuzk.__version__,
         "build": f"{_core.compiler()}, Python {platform.python_version()}, numpy {np.__version__}",
@@ -94,8 +102,40 @@ def _facts(no_gpu: bool) -> dict[str, str]:
         "arithmetic": f"{_core.path()} (this CPU can run: {', '.join(_core.paths())})",
         "threads": f"{thread_count(None)} of {os.cpu_count()} CPUs",
         "memory": _memory(),
-        "gpu": GPU + (" (CUZK_NO_GPU is set)" if no_gpu else ""),
     }
+
+
+def _cards() -> tuple[list[Card], str]:
+    """Every GPU that can be used; where none can, why."""
+    try:
+        return [open_card(ordinal) for ordinal in range(device_count())], ""
+    except BackendError as error:
+        return [], str(error)
+
+
+def _gpu_facts(cards: list[Card], absent: str) -> dict[str, str]:
+    facts = {}
+    for card in cards:
+        gpu, gib = card.facts, 1 << 30
+        card.enter()
+        facts[gpu.name] = (
+            f"{gpu.title}, {gpu.uuid}, sm_{gpu.architecture}, {gpu.processors} processors, "
+            f"{gpu.total_bytes / gib:.1f} GiB, {card.free_bytes() / gib:.1f} GiB free"
+        )
+    if not cards:
+        facts["gpu"] = f"none that can be used, proofs are made on the CPU: {absent}"
+    try:
+        compiler = kernels.compiler()
+        built = ", ".join(f"sm_{n}" for n in compiler.architectures)
+        facts["nvrtc"] = f"{compiler.version[0]}.{compiler.version[1]}, builds kernels for {built}"
+    except DeviceUnavailable as error:
+        facts["nvrtc"] = str(error)
+    if cards:
+        major, minor = cards[0].facts.driver
+        driver = DRIVER.read_text().strip() if DRIVER.exists() else "version not known"
+        facts["driver"] = f"{driver}, runs code of CUDA {major}.{minor}"
+        facts["kernels"] = f"kept in {default_folder() or 'no folder: this user has no home'}"
+    return facts
 
 
 def _memory() -> str:
@@ -127,6 +167,21 @@ def _self_test() -> list[Check]:
     finally:
         _core.use_path(before)
     return checks
+
+
+def _gpu_self_test(cards: list[Card]) -> list[Check]:
+    return [
+        _timed(f"{card.facts.name}, {curve.title}, known answers", partial(_gpu, card, curve))
+        for card in cards
+        for curve in (BN254, BLS12_381)
+    ]
+
+
+def _gpu(card: Card, curve: Curve) -> str:
+    try:
+        return fault_of(CudaBackend(curve, open_machine(card.ordinal, curve)))
+    except BackendError as error:
+        return str(error)
 
 
 def _timed(name: str, check: Callable[[], str]) -> Check:

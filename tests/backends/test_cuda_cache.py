@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cuzk import constants
 from cuzk.backends.cuda import cache as cache_module
 from cuzk.backends.cuda import kernels
 from cuzk.backends.cuda.cache import Cache, default_folder
@@ -54,7 +55,7 @@ def test_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("Could not determine home directory.")
 
     assert default_folder() == Path.home() / ".cache" / "cuzk" / "kernels"
-    monkeypatch.setattr(cache_module.Path, "home", homeless)
+    monkeypatch.setattr(Path, "home", homeless)
     assert default_folder() is None
 
 
@@ -109,7 +110,7 @@ def test_names_tell_apart_what_makes_a_difference(monkeypatch: pytest.MonkeyPatc
     assert kernels.entry_name(VECTOR, 90) not in names
     monkeypatch.undo()
     kernels._headers_digest.cache_clear()
-    monkeypatch.setattr(kernels.constants, "header", lambda: "// another")
+    monkeypatch.setattr(constants, "header", lambda: "// another")
     try:
         assert kernels.entry_name(VECTOR, 90) not in names
     finally:

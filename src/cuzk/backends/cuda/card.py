@@ -60,6 +60,7 @@ class Card:
     """``ordinal`` counts the devices that this process sees."""
 
     def __init__(self, bindings: Any, ordinal: int, cache: Cache) -> None:
+        self.ordinal = ordinal
         self.driver = Driver(bindings, f"cuda:{ordinal}")
         self.cache = cache
         device = self.driver.cuDeviceGet(ordinal)
