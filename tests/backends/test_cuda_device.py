@@ -84,6 +84,30 @@ def test_copies_through_pinned_buffers(
     assert len(driver.pinned) <= 2
 
 
+def test_results_are_fetched_while_work_is_queued(machine: CudaMachine, driver: FakeDriver) -> None:
+    """Each as it was at its place in the stream; a buffer serves again after its result was taken."""
+    waits, found = [], np.zeros((3, 100), np.uint8)
+    for i, row in enumerate(found):
+        memory = machine.alloc(100)
+        machine.fill(memory, 5 + i)
+        waits.append(machine.fetch(memory, row))
+        machine.fill(memory, 99)
+        del memory
+    for wait in reversed(waits):
+        wait()
+    assert found.tolist() == [[5] * 100, [6] * 100, [7] * 100]
+    pinned = len(driver.pinned)
+    memory = machine.alloc(100)
+    machine.fill(memory, 8)
+    machine.fetch(memory, found[0])()
+    assert (found[0] == 8).all()
+    assert len(driver.pinned) == pinned
+    with pytest.raises(
+        KernelError, match=r"cuda: fetch: expected at most 262144 bytes, found 262145"
+    ):
+        machine.fetch(machine.alloc(262145), np.empty(262145, np.uint8))
+
+
 def test_fill_and_part(machine: CudaMachine) -> None:
     memory = machine.alloc(64)
     machine.fill(memory, 7)

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,17 @@ class EmulatedMachine:
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         expect_contiguous(array, memory)
         ctypes.memmove(array.ctypes.data, memory.address, array.nbytes)
+
+    def fetch(self, memory: Memory, array: NDArray[Any]) -> Callable[[], None]:
+        expect_contiguous(array, memory)
+        found = ctypes.string_at(
+            memory.address, array.nbytes
+        )  # as it is now, not when it is asked for
+
+        def fill() -> None:
+            ctypes.memmove(array.ctypes.data, found, len(found))
+
+        return fill
 
     def fill(self, memory: Memory, byte: int) -> None:
         ctypes.memset(memory.address, byte, memory.nbytes)

@@ -48,6 +48,12 @@ class StagedMachine:
         """As the machine's, timed as "download": from here on the host waits."""
         self._timed("download", lambda: self._machine.download(memory, array))
 
+    def fetch(self, memory: Memory, array: NDArray[Any]) -> Callable[[], None]:
+        """As the machine's, timed as "fetch"."""
+        fetched: list[Callable[[], None]] = []
+        self._timed("fetch", lambda: fetched.append(self._machine.fetch(memory, array)))
+        return fetched[0]
+
     def fill(self, memory: Memory, byte: int) -> None:
         """As the machine's, timed as "fill"."""
         self._timed("fill", lambda: self._machine.fill(memory, byte))

@@ -140,6 +140,17 @@ class CudaMachine:
         self.card.enter()
         self._lane.staging.download(memory.address, _bytes(memory, array))
 
+    def fetch(self, memory: Memory, array: NDArray[Any]) -> Callable[[], None]:
+        """Through a pinned buffer of its own."""
+        self.card.enter()
+        fill = self._lane.staging.fetch(memory.address, _bytes(memory, array))
+
+        def wait() -> None:
+            self.card.enter()  # and the lane lives as long as this function
+            fill()
+
+        return wait
+
     def fill(self, memory: Memory, byte: int) -> None:
         """Set every byte."""
         self.card.enter()

@@ -8,6 +8,7 @@ last :class:`Memory` that shares its owner is dropped, in stream order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -68,6 +69,12 @@ class Machine(Protocol):
 
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         """Fill a C-contiguous array from the start of ``memory``; waits."""
+        ...
+
+    def fetch(self, memory: Memory, array: NDArray[Any]) -> Callable[[], None]:
+        """Queue a copy of a few results; the function returned waits for it, and for no later work, and fills
+        the array. It is called once; ``memory`` may be dropped before.
+        """
         ...
 
     def fill(self, memory: Memory, byte: int) -> None:

@@ -2,20 +2,22 @@
 
 An array's memory is pageable: the driver would copy it at 8 GB/s and wait. Here the host fills one buffer
 while the device reads the other (pinned: 55 GB/s). A buffer is used again only after the event that
-follows its last copy.
+follows its last copy. Small results that are fetched while other work is queued have buffers of their own.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.backends.cuda.driver import Driver
+from cuzk.errors import KernelError
 
+FETCH_BYTES = 256 << 10  # of a fetched result
 SLOT_BYTES = 32 << 20  # two of them: 64 MiB cost 30 ms to pin, once per stream
 DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 
@@ -23,9 +25,9 @@ DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 class _Slot:
     """A pinned buffer and the event of its last copy."""
 
-    def __init__(self, driver: Driver) -> None:
-        self.address = int(driver.cuMemAllocHost(SLOT_BYTES))
-        memory = (ctypes.c_uint8 * SLOT_BYTES).from_address(self.address)
+    def __init__(self, driver: Driver, nbytes: int) -> None:
+        self.address = int(driver.cuMemAllocHost(nbytes))
+        memory = (ctypes.c_uint8 * nbytes).from_address(self.address)
         self.array: NDArray[np.uint8] = np.asarray(memory)
         self.event = driver.cuEventCreate(DISABLE_TIMING)
 
@@ -38,6 +40,8 @@ class Staging:
         self._stream = stream
         self._slots: list[_Slot] = []
         self._next = 0
+        self._small: list[_Slot] = []  # all buffers of fetched results
+        self._idle: list[_Slot] = []  # those that nothing is in
 
     def upload(self, address: int, source: NDArray[np.uint8]) -> None:
         """Returns when ``source`` has been read."""
@@ -64,17 +68,36 @@ class Staging:
         for piece in waiting:
             self._unpack(*piece, target)
 
+    def fetch(self, address: int, target: NDArray[np.uint8]) -> Callable[[], None]:
+        """Queue a copy; the function waits for it and fills ``target``."""
+        if target.nbytes > FETCH_BYTES:
+            raise KernelError(
+                f"cuda: fetch: expected at most {FETCH_BYTES} bytes, found {target.nbytes}"
+            )
+        if not self._idle:
+            self._small.append(_Slot(self._driver, FETCH_BYTES))
+            self._idle.append(self._small[-1])
+        slot = self._idle.pop()
+        self._driver.cuMemcpyDtoHAsync(slot.address, address, target.nbytes, self._stream)
+        self._driver.cuEventRecord(slot.event, self._stream)
+
+        def fill() -> None:
+            self._unpack(slot, 0, target.nbytes, target)
+            self._idle.append(slot)
+
+        return fill
+
     def close(self) -> None:
         """Unpin; the stream must be idle."""
-        for slot in self._slots:
+        for slot in self._slots + self._small:
             self._driver.cuEventDestroy(slot.event)
             self._driver.cuMemFreeHost(slot.address)
-        self._slots = []
+        self._slots, self._small, self._idle = [], [], []
 
     def _take(self) -> _Slot:
         """The buffer used longest ago, its last copy done."""
         if len(self._slots) < 2:
-            self._slots.append(_Slot(self._driver))
+            self._slots.append(_Slot(self._driver, SLOT_BYTES))
             return self._slots[-1]
         slot = self._slots[self._next]
         self._next = 1 - self._next

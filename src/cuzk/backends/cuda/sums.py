@@ -120,11 +120,11 @@ def start_sum(
         rows, columns = lines_of_entries(sums, short_points, short, fold, tuning)
     else:
         rows, columns = lines_of_buckets(sums, fill_buckets(sums, short_points, short), fold)
-    folded = fold_lines(sums, rows, columns, fold)
+    words = np.empty((len(fold.exponents), 2 * curve.point_words(group)), np.uint64)
+    wait = machine.fetch(fold_lines(sums, rows, columns, fold), words)
 
     def collect() -> Words:
-        words = np.empty((len(fold.exponents), 2 * curve.point_words(group)), np.uint64)
-        machine.download(folded, words)
+        wait()
         out = np.empty((1, curve.point_words(group)), np.uint64)
         exponents = np.array(fold.exponents, np.uint32)
         _core.weighted_sum(curve.name, group, words, exponents, out)
