@@ -2,9 +2,9 @@
 
     python -m bench.bucket_sums --curve bls12_381 --group g1 --sizes 20,22,24 --depths 64,128 --stages
 
-Milliseconds between events in the stream, medians, points and entries resident. Before anything is timed both
-ways give the sum that the points' logarithms say. ``additions`` is a second's number of them if every entry
-were one, in thousand millions; --stages tells the launches' times apart.
+Milliseconds between events in the stream, medians, points and entries resident: buckets filled, with the additions
+a second if every entry were one, and the whole sum but for its last steps on the host. Before anything is timed
+both ways give the sum that the points' logarithms say. --stages tells the launches of the whole sum apart.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from cuzk.curves import Curve, curve_named
 from cuzk.errors import KernelError
 from cuzk.prover.devices import thread_count
 from cuzk.setup.scalars import multiple
+from cuzk.vectors import Words
 
 NO_ROUNDS = Tuning(1 << 62)
 
@@ -68,12 +69,14 @@ class Row(NamedTuple):
 
     name: str
     entries: int
-    milliseconds: float
+    buckets: float
+    whole: float
     stages: dict[str, tuple[int, float]]
 
     def text(self) -> str:
-        rate = self.entries / self.milliseconds / 1e6
-        lines = [f"  {self.name:28s} {self.milliseconds:9.3f} ms  {rate:6.3f} G additions/s"]
+        rate = self.entries / self.buckets / 1e6
+        filled = f"buckets {self.buckets:9.3f} ms, {rate:6.3f} G additions/s"
+        lines = [f"  {self.name:24s} {filled}; whole {self.whole:9.3f} ms"]
         for kernel, (count, spent) in self.stages.items():
             lines.append(f"      {kernel:24s} {count:4d} x {spent / count:9.3f} ms")
         return "\n".join(lines)
@@ -113,21 +116,25 @@ def measure(
     count = np.empty(1, np.uint64)
     machine.download(given.digits.count, count)
 
-    def fill(on: EventMachine | NumberedMachine, tuning: Tuning) -> None:
-        lists = shorten(on, curve, group, given.points, given.digits, 0, tuning)
-        fill_buckets(Group(on, curve, group), *lists)
+    def fill(tuning: Tuning) -> None:
+        lists = shorten(machine, curve, group, given.points, given.digits, 0, tuning)
+        fill_buckets(Group(machine, curve, group), *lists)
+
+    def whole(on: EventMachine | NumberedMachine, tuning: Tuning) -> Callable[[], Words]:
+        return start_sum(on, curve, group, given.points, given.digits, tuning)
 
     for name, tuning in {"slices": NO_ROUNDS, **ways}.items():
-        found = start_sum(machine, curve, group, given.points, given.digits, tuning)()
-        if found.tobytes() != given.expected:
+        if whole(machine, tuning)().tobytes() != given.expected:
             raise KernelError(f"{machine.name}: {name}: the sum is not that of the logarithms")
-        spent = timed(machine, reps, partial(fill, machine, tuning))
+        spent = [
+            timed(machine, reps, partial(work, tuning)) for work in (fill, partial(whole, machine))
+        ]
         totals: dict[str, tuple[int, float]] = {}
         if stages:
             staged = NumberedMachine(machine)
-            fill(staged, tuning)
+            whole(staged, tuning)
             totals = staged.totals()
-        yield Row(name, int(count[0]), spent, totals)
+        yield Row(name, int(count[0]), *spent, totals)
 
 
 def timed(machine: EventMachine, reps: int, work: Callable[[], object]) -> float:

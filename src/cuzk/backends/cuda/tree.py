@@ -29,7 +29,7 @@ RECORD = 24  # bytes of a Round: pairs, entries, end
 class Tuning:
     """Where rounds pay."""
 
-    least_pairs: int  # of a round; besides, entries that stay are copied: no round below two a key
+    least_pairs: int  # of a round
     chunk: int = 1 << 27  # entries taken at once, even: the ends of rounds lose 1 %
     shortest_chunk: int = 1 << 22
     depth: int = 128  # pairs a thread adds between two inversions, whose tree costs it 6 M
@@ -56,11 +56,14 @@ class Shape:
 
     @classmethod
     def of(cls, plan: WindowPlan, capacity: int, chunk: int, least_pairs: int) -> Shape:
-        """As many rounds as find enough pairs, two entries a key at least, if these lie evenly on the keys."""
+        """As many rounds as find enough pairs if the entries lie evenly on the keys.
+
+        Entries that stay are copied: a round at 1.5 a key costs as much in that as its pairs save.
+        """
         keys = min(plan.total_buckets, capacity)
         chunk = min(chunk, capacity + capacity % 2)
         entries, share, rounds = chunk, keys * chunk // max(capacity, 1), 0
-        while entries >= 2 * share and (entries - share) // 2 >= least_pairs:
+        while 2 * entries >= 3 * share and (entries - share) // 2 >= least_pairs:
             entries, rounds = (entries + share) // 2, rounds + 1
         return cls(capacity, keys, chunk, rounds)
 
