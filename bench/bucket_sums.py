@@ -126,15 +126,14 @@ def measure(
     for name, tuning in {"slices": NO_ROUNDS, **ways}.items():
         if whole(machine, tuning)().tobytes() != given.expected:
             raise KernelError(f"{machine.name}: {name}: the sum is not that of the logarithms")
-        spent = [
-            timed(machine, reps, partial(work, tuning)) for work in (fill, partial(whole, machine))
-        ]
+        buckets = timed(machine, reps, partial(fill, tuning))
+        total = timed(machine, reps, partial(whole, machine, tuning))
         totals: dict[str, tuple[int, float]] = {}
         if stages:
             staged = NumberedMachine(machine)
             whole(staged, tuning)
             totals = staged.totals()
-        yield Row(name, int(count[0]), *spent, totals)
+        yield Row(name, int(count[0]), buckets, total, totals)
 
 
 def timed(machine: EventMachine, reps: int, work: Callable[[], object]) -> float:
