@@ -6,6 +6,7 @@ The emulator proves the small fixtures; a GPU (marker ``gpu``) all of them.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -127,11 +128,16 @@ class FlippingMachine(EmulatedMachine):
 
     faults = 0
 
-    def download(self, memory: Memory, array: NDArray[Any]) -> None:
-        super().download(memory, array)
-        if array.ndim == 2 and array.shape[1] >= 16 and array.any() and self.faults:
-            self.faults -= 1
-            array[array.any(axis=1).argmax(), 0] ^= np.uint64(1)  # of a point that is not infinity
+    def fetch(self, memory: Memory, array: NDArray[Any]) -> Callable[[], None]:
+        fill = super().fetch(memory, array)
+
+        def fill_wrongly() -> None:
+            fill()
+            if array.any() and self.faults:
+                self.faults -= 1
+                array[array.any(axis=1).argmax(), 0] ^= np.uint64(1)  # of a point not at infinity
+
+        return fill_wrongly
 
 
 @pytest.mark.parametrize(("faults", "retries"), [(1, 1), (5, 1), (6, 2), (10, 2)])
