@@ -15,6 +15,7 @@ import sys
 import traceback
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
 from types import FrameType
 
 import click
@@ -55,7 +56,8 @@ def version_line() -> str:
     """Version, arithmetic path, GPU support."""
     import cuzk
 
-    return f"cuzk {cuzk.__version__} (arithmetic: {_core.path()}; built without GPU support)"
+    cuda = "installed" if find_spec("cuda") and find_spec("cuda.bindings") else "not installed"
+    return f"cuzk {cuzk.__version__} (arithmetic: {_core.path()}; CUDA support: {cuda})"
 
 
 def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:

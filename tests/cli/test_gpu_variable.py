@@ -1,0 +1,70 @@
+"""CUZK_NO_GPU on a machine with a GPU (an emulated one): every value means something or is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from files import files
+
+from cuzk.cli import main
+from cuzk.prover import devices
+from emulator.driver import FakeDriver, install
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    files("bn254")  # made before, without it
+    monkeypatch.setattr(devices, "GPU_FROM_POINTS", 0)
+    return install(FakeDriver(), monkeypatch)
+
+
+def prove(where: Path, device: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Exit status, the device that proved, the error."""
+    given = files("bn254")
+    with pytest.raises(SystemExit) as ended:
+        main(["prove", str(given.zkey), str(given.wtns), "-o", str(where / "proof.json"), "--public",
+              str(where / "public.json"), "--device", device, "--threads", "1", "--json"])  # fmt: skip
+    output = json.loads(capsys.readouterr().out)
+    if "error" in output:
+        return int(ended.value.code or 0), "", output["error"]["message"]
+    return int(ended.value.code or 0), output["report"]["device"], ""
+
+
+@pytest.mark.parametrize("value", [None, "", "0", "false", "False", "1", "true", "TRUE"])
+def test_g10_variable(
+    value: str | None,
+    driver: FakeDriver,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("CUZK_NO_GPU", raising=False)
+    if value is not None:
+        monkeypatch.setenv("CUZK_NO_GPU", value)
+    forbidden = (value or "").lower() in ("1", "true")
+    assert prove(tmp_path, "auto", capsys) == (0, "cpu" if forbidden else "cuda:0", "")
+    assert bool(driver.calls) != forbidden
+    status, device, error = prove(tmp_path, "cuda", capsys)
+    if forbidden:
+        assert (status, device) == (3, "")
+        assert "CUZK_NO_GPU forbids cuda" in error
+    else:
+        assert (status, device) == (0, "cuda:0")
+    assert prove(tmp_path, "cpu", capsys) == (0, "cpu", "")
+
+
+def test_g10_nonsense(
+    driver: FakeDriver,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CUZK_NO_GPU", "maybe")
+    status, _, error = prove(tmp_path, "auto", capsys)
+    assert (status, error) == (
+        2,
+        "CUZK_NO_GPU: expected 0, 1, false, true or nothing, found 'maybe'",
+    )
+    assert not driver.calls
