@@ -43,8 +43,8 @@ inline const Sum* sum_lines_of_teams(size n, u32 team, Element element) {
 
 // Row and column sums of all windows. Window w has 2^(low + high) buckets, of which `top` of the last window
 // can be there. Lines: first all rows, window by window, then all columns; blocks of `row_blocks` are rows'.
-KERNEL(128, sum_blocks) sum_lines(const Sum* buckets, size windows, size low_bits, size high_bits, size top, size row_team,
-                         size column_team, size row_blocks, Sum* rows, Sum* columns) {
+KERNEL(128, sum_blocks) sum_lines(const Sum* buckets, size windows, size low_bits, size high_bits, size top,
+                                  size row_team, size column_team, size row_blocks, Sum* rows, Sum* columns) {
   const bool is_row = blockIdx.x < row_blocks;
   const size team = is_row ? row_team : column_team;
   const size line_bits = is_row ? high_bits : low_bits, length = (size)1 << (is_row ? low_bits : high_bits);
