@@ -123,6 +123,24 @@ def test_random_circuits(curve: Curve, recipe: str, seed: int) -> None:
     equal_to_the_cpu(key_of(circuit, recipe), circuit, backend)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", [SNARKJS, BELLMAN])
+def test_thousands_of_constraints(curve: Curve, recipe: str) -> None:
+    """Several blocks of every kernel."""
+    circuit = chain(curve, 4000, public=3)
+    equal_to_the_cpu(key_of(circuit, recipe), circuit, emulated(curve))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("recipe", [SNARKJS, BELLMAN])
+@pytest.mark.parametrize("constraints", [5000, 60_000])
+def test_many_constraints_on_a_gpu(
+    curve: Curve, recipe: str, constraints: int, gpu_machine: CudaMachine
+) -> None:
+    circuit = chain(curve, constraints, public=3)
+    equal_to_the_cpu(key_of(circuit, recipe), circuit, CudaBackend(curve, gpu_machine))
+
+
 class FlippingMachine(EmulatedMachine):
     """One bit of each of the first ``faults`` sums is wrong when it comes back."""
 
