@@ -199,6 +199,15 @@ def test_blocks_that_take_turns(curve: Curve) -> None:
     expect_sums(points, entries, keys, sums)
 
 
+@pytest.mark.parametrize("capacity", [0, 1, 2, 255, 256, 257, 1000])
+def test_chunks_cover_the_entries(capacity: int) -> None:
+    """Even, no longer than was asked for, and not one too many."""
+    shape = Shape.of(WindowPlan.of(CURVES["bn254"], 2), capacity, 256, 1)
+    assert shape.chunk % 2 == 0
+    assert shape.chunk <= 256
+    assert (shape.chunks - 1) * shape.chunk < max(capacity, 1) <= max(shape.chunks * shape.chunk, 1)
+
+
 class Watched(EmulatedMachine):
     """Remembers how much was taken at once."""
 

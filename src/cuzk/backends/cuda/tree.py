@@ -35,8 +35,8 @@ class Tuning:
     depth: int = 128  # pairs a thread adds between two inversions, whose tree costs it 6 M
 
 
-# A round has 60 us of launches, of one inversion and of its end; a pair saves 0.1, 0.03, 0.4 and 0.2 ns (predicted
-# from instructions and bytes on an H200; sorted as 381 bits G1, 254 bits G1, then G2).
+# By group and words of Fp. A round takes 60 us for its launches, one inversion and its end; a pair of it saves 0.1,
+# 0.03, 0.4, 0.2 ns (predicted for an H200 from instructions and bytes).
 LEAST_PAIRS = {("g1", 6): 1 << 20, ("g1", 4): 1 << 22, ("g2", 6): 1 << 18, ("g2", 4): 1 << 19}
 
 
@@ -61,7 +61,9 @@ class Shape:
         Entries that stay are copied: a round at 1.5 a key costs as much in that as its pairs save.
         """
         keys = min(plan.total_buckets, capacity)
-        chunk = min(chunk, capacity + capacity % 2)
+        chunk = 2 * ceil(
+            ceil(capacity, max(ceil(capacity, chunk), 1)), 2
+        )  # even, all of one length
         entries, share, rounds = chunk, keys * chunk // max(capacity, 1), 0
         while 2 * entries >= 3 * share and (entries - share) // 2 >= least_pairs:
             entries, rounds = (entries + share) // 2, rounds + 1
