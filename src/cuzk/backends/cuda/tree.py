@@ -61,10 +61,9 @@ class Shape:
         Entries that stay are copied: a round at 1.5 a key costs as much in that as its pairs save.
         """
         keys = min(plan.total_buckets, capacity)
-        chunk = 2 * ceil(
-            ceil(capacity, max(ceil(capacity, chunk), 1)), 2
-        )  # even, all of one length
-        entries, share, rounds = chunk, keys * chunk // max(capacity, 1), 0
+        some = max(capacity, 1)
+        chunk = 2 * ceil(ceil(some, ceil(some, chunk)), 2)  # even, all of one length
+        entries, share, rounds = chunk, keys * chunk // some, 0
         while 2 * entries >= 3 * share and (entries - share) // 2 >= least_pairs:
             entries, rounds = (entries + share) // 2, rounds + 1
         return cls(capacity, keys, chunk, rounds)
