@@ -181,7 +181,7 @@ def test_the_meter(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("case", "kernels"),
     [
-        (MsmCase("g1", 3), {"accumulate_slices", "sum_lines", "sum_bits", "download"}),
+        (MsmCase("g1", 3), {"accumulate_slices", "sum_lines", "sum_bits", "fetch"}),
         (NttCase(4), {"divide_pass"}),
         (ProveCase("bellman", 4, 0), {"sparse_rows", "pointwise", "write_selected"}),
     ],
