@@ -180,13 +180,15 @@ def no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device, "_bindings", bindings)
 
 
-def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = install(FakeDriver(), monkeypatch)
+def no_driver(words: str) -> Absence:
+    def give(monkeypatch: pytest.MonkeyPatch) -> None:
+        def init(_: int) -> object:
+            raise RuntimeError(words)
 
-    def init(_: int) -> object:
-        raise RuntimeError("Failed to dlopen libcuda.so.1")  # the bindings' words
+        driver = install(FakeDriver(), monkeypatch)
+        monkeypatch.setattr(driver, "cuInit", init, raising=False)
 
-    monkeypatch.setattr(driver, "cuInit", init, raising=False)
+    return give
 
 
 def with_driver(**options: int) -> Absence:
@@ -198,7 +200,8 @@ def with_driver(**options: int) -> Absence:
 
 ABSENT: dict[str, tuple[Absence, str]] = {
     "no extra": (no_extra, r"CUDA support is not installed: pip install 'cuzk\[cuda\]'"),
-    "no driver": (no_driver, "no NVIDIA driver is installed"),
+    "no driver 13.3": (no_driver("Failed to dlopen libcuda.so.1"), "no NVIDIA driver is installed"),
+    "no driver 13.5": (no_driver('"cuda" is an NVIDIA driver library'), "no NVIDIA driver is installed"),
     "hidden": (with_driver(devices=0), "no NVIDIA GPU is visible .*CUDA_VISIBLE_DEVICES"),
     "old driver": (with_driver(cuda=12080), "driver is too old: it runs code of CUDA 12.8, .*update"),
     "old card": (with_driver(architecture=70), "Emulated GPU is sm_70, kernels can be built for sm_80,"),

@@ -104,7 +104,9 @@ def _why_none(error: DeviceUnavailable) -> str:
     text = str(error)
     if "NO_DEVICE" in text or "INVALID_DEVICE" in text:
         return NONE_VISIBLE
-    if "libcuda" in text:
+    if isinstance(
+        error.__cause__, RuntimeError
+    ):  # the bindings', where there is no library to load
         return "no NVIDIA driver is installed (libcuda.so.1 was not found)"
     return text
 
