@@ -190,6 +190,22 @@ def test_what_does_not_fit_is_refused(curve: Curve) -> None:
     assert machine.launches == []
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("log_n", [20, 21])
+def test_large_plans(curve: Curve, log_n: int) -> None:
+    """Tiles of full size in two and three passes."""
+    machine, root, shift = EmulatedMachine(), curve.root_of_unity(log_n), curve.coset_shift(log_n)
+    transforms = Transforms(machine, curve)
+    given = np.random.default_rng(log_n).integers(0, 2**60, (1 << log_n, 4), np.uint64)
+    memory = on(machine, given)
+    transforms.transform(memory, log_n, root, inverse=False, shift=shift)
+    assert (back(machine, memory) == expected(curve, given, root, shift=shift)).all()
+    machine.upload(memory, given)
+    transforms.extend(memory, log_n, root, shift)
+    middle = expected(curve, given, root, inverse=True)
+    assert (back(machine, memory) == expected(curve, middle, root, shift=shift)).all()
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("log_tile", [10, LOG_TILE])
 @pytest.mark.parametrize("log_n", [*range(23), 24])

@@ -10,7 +10,8 @@
 // k = 0 multiply by 1; the first three stages skip these products, 7/8 N.
 //
 // A pass reads and writes the vector once (64 N bytes) and does up to 11 stages in shared memory; the last
-// one reads N constants (64 N bytes, see shoup.hpp), the others few. Inverse passes undo forward ones in opposite order.
+// one reads N constants (64 N bytes, see shoup.hpp), the others few. Inverse passes undo forward ones in
+// opposite order. Between passes values are loose, below 2r.
 #include "ntt.hpp"
 
 struct Vectors {  // one or two, transformed in the same launch
@@ -26,8 +27,7 @@ struct Vectors {  // one or two, transformed in the same launch
 // Stages [first, first + stages), 3 <= stages; tiles of 8 * blockDim elements, at least 16. A pass that is
 // not the last has at least 4 stages and four columns in a tile.
 KERNEL(256, 2)
-divide_pass(Fr* values, Fr* second, Piece* table, size log_n, size first, size stages,
-            size coset) {
+divide_pass(Fr* values, Fr* second, Piece* table, size log_n, size first, size stages, size coset) {
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
@@ -50,8 +50,8 @@ join_pass(Fr* values, Fr* second, Piece* table, size log_n, size first, size sta
 
 // Last pass of an inverse transform and first pass of a transform on a coset: both own the same tiles.
 KERNEL(256, 2)
-extend_pass(Fr* values, Fr* second, Piece* table, Piece* coset_table, size log_n,
-            size stages, size coset) {
+extend_pass(Fr* values, Fr* second, Piece* table, Piece* coset_table, size log_n, size stages,
+            size coset) {
   Vectors at(values, second);
   Tile tile(log_n, 0, stages, at.index);
   fetch(tile, at.values);

@@ -177,9 +177,9 @@ inline void join_stage(Loose (&x)[8], const Table& table, u32 block) {
     if (!(ones && k == 0)) c = constants[k];
 #pragma unroll
     for (u32 i = 2 * half * k; i < 2 * half * k + half; i++) {
-      Loose a = x[i], b = x[i + half];
-      x[i] = a + b;
-      x[i + half] = ones && k == 0 ? a - b : (b - a) * c;
+      Loose difference = ones && k == 0 ? x[i] - x[i + half] : x[i + half] - x[i];
+      x[i] = x[i] + x[i + half];
+      x[i + half] = ones && k == 0 ? difference : difference * c;
     }
   }
 }
