@@ -141,7 +141,7 @@ def _facts(driver: Driver, device: Any) -> Facts:
     version = int(driver.cuDriverGetVersion())
     return Facts(
         name=driver.name,
-        title=driver.cuDeviceGetName(256, device).decode().rstrip("\0"),
+        title=driver.cuDeviceGetName(256, device).split(b"\0")[0].decode().strip(),
         uuid="GPU-" + "-".join(parts),
         architecture=10 * major + minor,
         processors=attribute("MULTIPROCESSOR_COUNT"),
