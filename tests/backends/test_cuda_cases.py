@@ -88,9 +88,20 @@ def test_g1_one_flipped_bit(driver: FakeDriver) -> None:
 
 def test_g1_every_proof_wrong(driver: FakeDriver) -> None:
     with Prover(key_of(BN254), device="cuda", threads=1) as prover:
+        assert proved(prover).retries == 0
         driver.flips = set(range(10**4))
         report = proved(prover)
     assert (report.device, report.reason, report.retries) == ("cpu", DOUBTED, 2)
+
+
+@pytest.mark.usefixtures("worthwhile")
+def test_g1_every_copy_wrong_from_the_first_proof_on(driver: FakeDriver) -> None:
+    """Counts, too, that only the first proof with a key asks for."""
+    with Prover(key_of(BN254), threads=1) as prover:
+        driver.flips = set(range(10**4))
+        report = proved(prover)
+    assert report.device == "cpu"
+    assert report.reason.startswith("cuda:0 failed: cuda:0: ")
 
 
 def test_g2_identical_bytes(curve: Curve, driver: FakeDriver) -> None:

@@ -144,6 +144,10 @@ def map_of(
     rows = number_rows(machine, curve, group, points, len(wires), wires, n)
     infinite = np.empty(1, np.uint64)
     machine.download(rows.infinite, infinite)
+    if int(infinite[0]) > len(wires):
+        raise KernelError(
+            f"{machine.name}: expected at most {len(wires)} points at infinity, found {infinite[0]}"
+        )
     finite = len(wires) - int(infinite[0])
     each_its_own = finite == n and (not isinstance(wires, range) or wires == range(n))
     return WireMap(None if each_its_own else rows.row_of, finite, True, wires)
