@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
+from typing import Any
 
 from cuzk.backends import Buffer, Workload
 from cuzk.curves import Curve
@@ -197,6 +199,12 @@ class ReferenceBackend:
 
     def first_nonzero(self, values: Buffer) -> int | None:
         return next((i for i, value in enumerate(self.ints(values)) if value), None)
+
+    def mark(self) -> Any:
+        return perf_counter()
+
+    def milliseconds(self, start: Any, end: Any) -> float:
+        return float(1000 * (end - start))
 
     def free_bytes(self) -> int:
         return 1 << 40

@@ -313,5 +313,15 @@ def test_plan_and_resident_bytes(backend: Backend) -> None:
     assert backend.resident_bytes() == 0
 
 
+def test_marks_are_in_order(backend: Backend) -> None:
+    start, x = backend.mark(), backend.put(montgomery(backend, sample(backend.curve, 8)))
+    middle = backend.mark()
+    ints(backend, backend.pointwise(x, x))
+    end = backend.mark()
+    parts = [backend.milliseconds(start, middle), backend.milliseconds(middle, end)]
+    assert min(parts) >= 0
+    assert backend.milliseconds(start, end) == pytest.approx(sum(parts), rel=1e-3, abs=0.01)
+
+
 def test_free_bytes_is_plausible(backend: Backend) -> None:
     assert backend.free_bytes() > 1 << 20

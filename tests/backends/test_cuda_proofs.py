@@ -69,6 +69,7 @@ def check_fixture(fixtures: Path, case: Case, machine: Machine) -> None:
     assert same(cpu.proof, cuda.proof)
     assert cuda.report.retries == 0
     assert cuda.report.device == backend.name
+    assert set(cuda.report.device_milliseconds) == {"evaluate", "quotient", "commit"}
     assert 0 < cuda.report.device_resident_bytes < cuda.report.device_planned_bytes
     assert verify(key.vk, cpu.public, cuda.proof, insecure_key=insecure)
 

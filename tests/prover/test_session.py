@@ -179,6 +179,9 @@ def test_report(curve: Curve) -> None:
     msms = {f"commit.{name}" for name in ("a", "b_g1", "b_g2", "l", "h")}
     phases = {"check", "evaluate", "quotient", "commit", "assemble", "verify"}
     assert set(ms) == {"load", "total"} | phases | msms
+    on_device = report.device_milliseconds
+    assert set(on_device) == {"evaluate", "quotient", "commit"}
+    assert all(0 <= spent <= ms[name] for name, spent in on_device.items())
     assert sum(ms[name] for name in phases) <= ms["total"]
     assert sum(ms[name] for name in msms) <= ms["commit"]
     assert report.total_ms == ms["total"]

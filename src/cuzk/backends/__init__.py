@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from cuzk.curves import Curve
 from cuzk.r1cs import SparseMatrix
@@ -121,6 +121,14 @@ class Backend(Protocol):
 
     def first_nonzero(self, values: Buffer) -> int | None:
         """The lowest index, in natural order, of an element that is not zero."""
+        ...
+
+    def mark(self) -> Any:
+        """A moment: when the work asked for so far is done."""
+        ...
+
+    def milliseconds(self, start: Any, end: Any) -> float:
+        """The device's time between two marks; waits for the second."""
         ...
 
     def free_bytes(self) -> int:

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -207,6 +209,14 @@ class CpuBackend:
         if not words.any():
             return None
         return int(words.any(axis=1).argmax())
+
+    def mark(self) -> Any:
+        """Now: calls return when the work is done."""
+        return perf_counter()
+
+    def milliseconds(self, start: Any, end: Any) -> float:
+        """Of the clock on the wall."""
+        return float(1000 * (end - start))
 
     def free_bytes(self) -> int:
         """Memory that the system still gives without swapping."""

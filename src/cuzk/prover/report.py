@@ -6,7 +6,7 @@ import platform
 import resource
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
@@ -14,14 +14,20 @@ from typing import Any
 
 import numpy as np
 
+from cuzk.backends import Backend
+
 STATUS = Path("/proc/self/status")
+ON_THE_DEVICE = ("evaluate", "quotient", "commit")
 
 
 @dataclass(frozen=True)
 class Report:
     """``milliseconds`` has "load" (reading the key, not part of "total"), the phases "evaluate",
     "quotient", "commit", "assemble" and "verify", each sum of "commit" as "commit.a" and so on, "check"
-    (reading the witness and what is known of the circuit), and "total", the whole call.
+    (reading the witness and what is known of the circuit), and "total", the whole call. They are times of
+    the host. A device with a queue only queues in "evaluate" and "quotient" and is waited for in "commit":
+    "commit.a" has what was left of those two, every other sum the time from the one before to it. What the
+    device itself took for the three is in ``device_milliseconds``.
     """
 
     device: str  # "cpu", "cuda:0"
@@ -30,6 +36,7 @@ class Report:
     arithmetic: str  # "adx" or "portable"
     threads: int
     milliseconds: dict[str, float]
+    device_milliseconds: dict[str, float]
     retries: int  # proofs that failed their own verification before this one
     planned_bytes: int  # what the proof was expected to need, the key included
     peak_bytes: int  # the process's largest resident size so far
@@ -69,6 +76,30 @@ class Stopwatch:
     def __init__(self, on_phase: Callable[[str], None] | None = None) -> None:
         self.milliseconds: dict[str, float] = {}
         self._on_phase = on_phase
+        self._marks: list[tuple[str, Backend, Any, Any]] = []
+
+    def on(self, backend: Backend) -> Callable[[str], AbstractContextManager[None]]:
+        """Phases on a device; those that it does are timed by its clock as well."""
+
+        @contextmanager
+        def phase(name: str) -> Iterator[None]:
+            with self(name):
+                if name not in ON_THE_DEVICE:
+                    yield
+                    return
+                start = backend.mark()
+                yield
+                self._marks.append((name, backend, start, backend.mark()))
+
+        return phase
+
+    def device_milliseconds(self, backend: Backend) -> dict[str, float]:
+        """What that device took for the phases that it ended (another may be lost)."""
+        found: dict[str, float] = {}
+        for name, on, start, end in self._marks:
+            if on is backend:
+                found[name] = found.get(name, 0.0) + backend.milliseconds(start, end)
+        return found
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:

@@ -164,7 +164,7 @@ class Prover:
 
             def verified(on: ResidentKey, backend: Backend) -> Proof | None:
                 w = there.pop(id(backend), None) or witness
-                proof = prove(on, w, backend, r, s, watch)
+                proof = prove(on, w, backend, r, s, watch.on(backend))
                 with watch("verify"):
                     return proof if self._verifier.verify(public, proof) else None
 
@@ -188,6 +188,7 @@ class Prover:
             arithmetic=_core.path(),
             threads=self._threads,
             milliseconds={"load": self._load_ms, **watch.milliseconds},
+            device_milliseconds=watch.device_milliseconds(backend),
             retries=outcome.retries,
             planned_bytes=self._planned_bytes,
             peak_bytes=peak_bytes(),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
+from typing import Any
 from weakref import WeakSet
 
 import numpy as np
@@ -199,6 +200,14 @@ class CudaBackend:
                 f"{self.name}: first_nonzero: expected an index below {n}, found {index}"
             )
         return index
+
+    def mark(self) -> Any:
+        """In the stream."""
+        return self._machine.mark()
+
+    def milliseconds(self, start: Any, end: Any) -> float:
+        """By the device's clock."""
+        return self._machine.milliseconds(start, end)
 
     def free_bytes(self) -> int:
         """What an allocation can still have."""

@@ -100,6 +100,14 @@ class Machine(Protocol):
         """Device memory that is still free."""
         ...
 
+    def mark(self) -> Any:
+        """A moment in the stream: when all work queued so far is done."""
+        ...
+
+    def milliseconds(self, start: Any, end: Any) -> float:
+        """Device time between two marks; waits for the second."""
+        ...
+
     def finish(self) -> None:
         """Wait for all work queued so far; KernelError where some of it failed."""
         ...

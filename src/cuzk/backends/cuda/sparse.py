@@ -36,7 +36,7 @@ class LongRows:
     ends: Memory
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DeviceMatrix:
     """One matrix; ``least_wires`` is how long a witness must be."""
 
