@@ -152,6 +152,10 @@ class Thread:
         if op[1] == "param":
             self.registers[operands[0]] = self.parameters[int(place.rpartition("_")[2])]
             return
+        if op[1] == "const":
+            declared = re.search(rf"\.const [^;]*\b{place}(?: = (\d+))?;", self.text)
+            self.registers[operands[0]] = int((declared and declared[1]) or 0)
+            return
         base, _, offset = place.partition("+")
         address, count = self.value(base) + int(offset or 0), int(op[-1][1:]) // 8
         for register in operands[op[0] == "st"].strip("{}").split(","):
