@@ -99,5 +99,5 @@ def test_limits_are_of_kernels_that_are_there() -> None:
 def test_a_fault_in_a_source_is_told_in_one_line() -> None:
     unit = Unit("vector.cu", BN254)
     with pytest.raises(KernelError, match=r"^vector.cu for BN254, sm_90: .*error: ") as failure:
-        kernels.compiler().compile(unit, 90, b"--define-macro=load=nothing_of_that_name")
+        kernels.compiler().compile(unit, 90, b"--define-macro=Curve=0")
     assert "\n" not in str(failure.value)
