@@ -234,6 +234,27 @@ def test_g9_g13_no_gpu_that_can_be_used(case: str, monkeypatch: pytest.MonkeyPat
     assert report.reason == f"no GPU: {text}"
 
 
+def test_auto_by_size(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = key_of(BN254)
+    queries = (key.a.points, key.b_g1.points, key.l.points, key.h)
+    points = sum(map(len, queries)) + devices.G2_WEIGHT * len(key.b_g2.points)
+    with Prover(key, threads=1) as prover:
+        report = proved(prover)
+    expected = f"small: {points} points, a GPU is worth it from {devices.GPU_FROM_POINTS}"
+    assert (report.device, report.reason) == ("cpu", expected)
+    assert driver.calls == []  # it is not even looked for
+    for least, chosen in ((points + 1, "cpu"), (points, "cuda:0")):
+        monkeypatch.setattr(devices, "GPU_FROM_POINTS", least)
+        with Prover(key, threads=1) as prover:
+            assert proved(prover).device == chosen
+    assert proved_reason(key) == "a GPU can be used: Emulated GPU"
+
+
+def proved_reason(key: ProvingKey) -> str:
+    with Prover(key, threads=1) as prover:
+        return proved(prover).reason
+
+
 @pytest.mark.parametrize(("there", "asked", "range_"), [(1, 1, "cuda:0$"), (3, 99, "cuda:0 to cuda:2$")])  # fmt: skip
 def test_g9_number_of_a_device(there: int, asked: int, range_: str, monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     install(FakeDriver(devices=there), monkeypatch)

@@ -237,6 +237,8 @@ def test_wrong_launches(machine: CudaMachine) -> None:
     with pytest.raises(KernelError, match="NOT_FOUND"):
         machine.launch(VECTOR, "nothing", 1, 32, memory)
     machine.launch(VECTOR, "nothing", 0, 32)
+    with pytest.raises(KernelError, match="expected a size to allocate, found -1"):
+        machine.alloc(-1)
     with pytest.raises(KernelError, match="at most 32 bytes, found 64"):
         machine.upload(memory, np.zeros(8, np.uint64))
 

@@ -128,6 +128,8 @@ class CudaMachine:
 
     def alloc(self, nbytes: int) -> Memory:
         """From the card's pool."""
+        if nbytes < 0:
+            raise KernelError(f"{self.name}: expected a size to allocate, found {nbytes}")
         self.card.enter()
         block = self._lane.allocate(nbytes)
         return Memory(block.address, nbytes, block)
