@@ -207,7 +207,7 @@ def test_large_plans(curve: Curve, log_n: int) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("log_tile", [10, LOG_TILE])
+@pytest.mark.parametrize("log_tile", [LOG_TILE, 11])
 @pytest.mark.parametrize("log_n", [*range(23), 24])
 def test_every_value_on_a_gpu(
     curve: Curve, log_n: int, log_tile: int, gpu_machine: Machine

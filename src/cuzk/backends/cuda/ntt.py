@@ -20,7 +20,9 @@ from cuzk.curves import Curve
 from cuzk.errors import KernelError
 from cuzk.vectors import Scalars
 
-LOG_TILE = 11  # elements of a tile: 64 KiB of shared memory, two tiles on a processor
+# Elements of a tile: 32 KiB of shared memory, four tiles on a processor. Tiles of 2^11 are slower from 2^22 on
+# (0.843 ms instead of 0.790, at 2^24 3.38 instead of 3.15, at 2^26 13.8 instead of 13.1; H200, 2026-11-29).
+LOG_TILE = 10
 LOG_ELEMENTS = 3  # of a thread
 LOG_COLUMNS = 2  # at least: 128 bytes next to each other
 LOG_FEW = 4  # below: one block with a butterfly for each thread
