@@ -42,10 +42,9 @@ RANKS = {
 }
 OUTSIDE = {0: set(), 1: set(), 2: {"numpy"}, 3: {"numpy"}, 4: {"numpy"}, 5: {"numpy"}, 6: {"numpy"}, 7: {"numpy", "click", "rich"}}  # fmt: skip
 NATIVE_FROM = 3  # the lowest rank that may import cuzk._core
-CUDA = {
-    "backends.cuda.device",
-    "backends.cuda.kernels",
-}  # what may import cuda.bindings, when called
+CUDA = {"backends.cuda.device", "backends.cuda.kernels"}  # may import cuda.bindings, when called
+BELOW_MACHINE = {"device", "card", "driver", "staging", "kernels", "cache"}  # of backends/cuda
+KNOW_GPUS = {"backends", "doctor", "bench"}  # may import backends.cuda at their top
 NATIVE_TOO = {"membership"}  # and what the readers and the verifier share
 ENVIRONMENT = {"os.environ", "os.getenv", "os.environb", "os.putenv"}
 
@@ -99,6 +98,31 @@ def test_imports_go_one_way(path: Path) -> None:
             allowed = set() if module == "constants" else OUTSIDE[own]
             allowed = allowed | {"cuda"} if module in CUDA else allowed
             assert top in allowed, f"{module} (rank {own}) imports {top}"
+
+
+def test_the_cuda_backend_knows_a_machine_and_no_driver() -> None:
+    """So that all of it but a few modules runs on the emulator."""
+    package = "cuzk.backends.cuda"
+    below = {f"{package}.{name}" for name in BELOW_MACHINE}
+    for path in (SOURCE / "backends" / "cuda").glob("*.py"):
+        if path.stem in BELOW_MACHINE:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                names = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+                assert not names & below, f"{path.name}: line {node.lineno}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_gpus_are_imported_when_one_is_asked_for(path: Path) -> None:
+    knows = dotted(path).split(".")[0] in KNOW_GPUS
+    for node in ast.parse(path.read_text()).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}." for alias in node.names]
+        for name in names:
+            assert name.split(".")[0] != "cuda", f"line {node.lineno}"
+            assert knows or not name.startswith("cuzk.backends.cuda."), f"line {node.lineno}"
 
 
 def test_formats_know_only_their_own_family() -> None:
@@ -176,6 +200,19 @@ def test_import_is_light() -> None:
         capture_output=True, text=True, check=True, env={"PYTHONPATH": str(SOURCE.parent)},
     )  # fmt: skip
     assert run.stdout.split() == ["False", "False"]
+
+
+def test_a_proof_on_the_cpu_imports_no_gpu() -> None:
+    """Neither the CUDA backend nor NVIDIA's packages."""
+    code = (
+        "import sys, cuzk.cli.prove, cuzk.prover.session; "
+        "print([m for m in sys.modules if m.split('.')[0] == 'cuda' or 'backends.cuda' in m])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=True, env={"PYTHONPATH": str(SOURCE.parent)},
+    )  # fmt: skip
+    assert run.stdout.strip() == "[]"
 
 
 def test_every_module_says_what_it_is() -> None:

@@ -74,8 +74,8 @@ def load_key(
 
     ``what`` is a path, bytes, anything with the buffer protocol, or a binary file. Points are used where
     they lie, so a file must stay as it is meanwhile. ``digest`` is the hexadecimal BLAKE2b-512 of the
-    whole file or its first 32 digits, as Filecoin publishes them: FormatError where the file has another. Raises InsecureKeyError for a key whose delta is
-    known, unless ``insecure_key``.
+    whole file or its first 32 digits, as Filecoin publishes them: FormatError where the file has another.
+    Raises InsecureKeyError for a key whose delta is known, unless ``insecure_key``.
     """
     source = Source.open(what, "a .zkey or .params file")
     kind = kind_of(source)

@@ -1,9 +1,10 @@
 """What a device must be able to do to prove: verbs over buffers.
 
-One object is one device and one lane. Work may be asynchronous inside; ``get``, ``first_nonzero``, ``msm``
-and what ``start_msm`` returns are the only waits. A :class:`Buffer` knows its kind, length and form, so that calls have no flags. How a backend
-orders the elements of a vector inside a buffer (bit-reversed, say) is its own affair: ``get`` and ``msm``
-see natural order.
+One object is one device, one curve and one queue of work. Work may be asynchronous: a result is waited for
+by ``get``, ``first_nonzero``, ``msm``, what ``start_msm`` returns and ``milliseconds`` alone (a device may
+also wait where it checks what is put). A :class:`Buffer` knows its kind, length and form, so that calls
+have no flags. How a backend orders the elements of a vector inside a buffer (bit-reversed, say) is its own
+affair: ``get`` and ``msm`` see natural order.
 """
 
 from __future__ import annotations
@@ -36,9 +37,7 @@ class Workload:
     wires: int
     matrices: tuple[tuple[int, int, int], ...]  # rows, terms, dictionary entries of each
     queries: tuple[tuple[str, int], ...]  # group and points of each
-    repeated: bool = (
-        False  # so many proofs that work on the key once is worth it, if it makes each quicker
-    )
+    repeated: bool = False  # proofs so many that work on the key pays if it makes each quicker
 
 
 class Backend(Protocol):
@@ -49,14 +48,19 @@ class Backend(Protocol):
     curve: Curve
 
     def plan(self, work: Workload) -> int:
-        """Share out the device's memory, before anything is put: the bytes that will be taken at most.
+        """Share out the device's memory, before anything is put: the bytes that a proof takes at most.
 
         0 where a device has no memory of its own. OutOfMemory where no proof of this size is possible.
         """
         ...
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
-        """Make ``value`` known to the device; the caller keeps it alive and unchanged meanwhile."""
+        """Make ``value`` known to the device; the caller keeps it alive and unchanged while the buffer is used.
+
+        Scalars may be in either form, a matrix's values are in Montgomery form. FormatError names the first
+        scalar that is not below r; OutOfMemory where a vector or matrix does not fit (points may stay where
+        they are).
+        """
         ...
 
     def get(self, buffer: Buffer) -> Scalars | Points:
@@ -64,7 +68,10 @@ class Backend(Protocol):
         ...
 
     def product(self, matrix: Buffer, witness: Buffer, size: int) -> Buffer:
-        """matrix * witness (plain form), zero-padded to ``size`` rows, in Montgomery form."""
+        """matrix * witness (plain form), zero-padded to ``size`` rows, in Montgomery form.
+
+        KernelError where the witness has fewer wires than the matrix names or the rows are more than ``size``.
+        """
         ...
 
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:

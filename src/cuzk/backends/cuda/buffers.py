@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from cuzk.backends import Buffer
 from cuzk.backends.cuda.digits import Digits, WindowPlan
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, grid, uploaded
 from cuzk.backends.cuda.rows import number_rows
 from cuzk.backends.cuda.sparse import DeviceMatrix
 from cuzk.curves import Curve
@@ -103,7 +103,7 @@ def order(value: Vector, n: int) -> int:
 
 def blocks(machine: Machine, n: int) -> int:
     """Enough for n threads, at most what fills the device eight times over."""
-    return min(-(-n // THREADS), 64 * machine.processors)
+    return grid(machine, n, THREADS, 64)
 
 
 def gathered(machine: Machine, curve: Curve, value: Vector, n: int, wires: Wires) -> Memory:
@@ -122,9 +122,7 @@ def run_of(machine: Machine, wires: Wires) -> tuple[int, int, Memory | None]:
     """Start and step of a range, or an array's copy on the device."""
     if isinstance(wires, range):
         return wires.start, wires.step, None
-    memory = machine.alloc(wires.nbytes)
-    machine.upload(memory, np.ascontiguousarray(wires))
-    return 0, 0, memory
+    return 0, 0, uploaded(machine, wires)
 
 
 def map_key(wires: Wires, n: int) -> tuple[int, ...]:

@@ -7,8 +7,8 @@ sums take 12 M + 2 S, and no bucket is written.
 
 from __future__ import annotations
 
-from cuzk.backends.cuda.digits import Digits
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.digits import Digits, words
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, grid
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
 
@@ -53,10 +53,5 @@ def launch(
     machine: Machine, curve: Curve, digits: Digits, kernel: str, *args: Memory | int
 ) -> None:
     """Queue a kernel over all entries; how many there are it reads itself."""
-    blocks = min(BLOCKS * machine.processors, -(-digits.capacity // THREADS))
+    blocks = grid(machine, digits.capacity, THREADS, BLOCKS)
     machine.launch(Unit("lines.cu", curve), kernel, blocks, THREADS, *args)
-
-
-def words(machine: Machine, count: int) -> Memory:
-    """u32[count], never of no bytes at all."""
-    return machine.alloc(4 * max(count, 1))

@@ -1,9 +1,9 @@
 """What the CUDA backend asks of a device: memory, copies and launches in the order of one stream.
 
-Two machines have this shape: :mod:`cuzk.backends.cuda.device` over cuda.core, and the emulator of the
-tests, which runs the same kernel sources compiled by the host's C++ compiler. All work is ordered: a
-call returns when the work is queued, ``download`` and ``finish`` wait for it. Memory goes back when the
-last :class:`Memory` that shares its owner is dropped, in stream order.
+Two machines have this shape: :class:`cuzk.backends.cuda.device.CudaMachine` over the CUDA driver, and the
+emulator of the tests, which runs the same kernel sources compiled by the host's C++ compiler. All work is
+ordered: a call returns when the work is queued; ``download``, ``finish`` and what ``fetch`` returns wait for
+it. Memory goes back when the last :class:`Memory` that shares its owner is dropped, in stream order.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.curves import Curve
@@ -37,7 +38,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Unit:
-    """One source file of ``native/gpu`` compiled for one curve and, where it says GROUP, one group."""
+    """One source file of ``native/gpu`` compiled for one curve and, where it computes in one, one group."""
 
     file: str  # "vector.cu"
     curve: Curve
@@ -111,3 +112,21 @@ class Machine(Protocol):
     def finish(self) -> None:
         """Wait for all work queued so far; KernelError where some of it failed."""
         ...
+
+
+def ceil(n: int, d: int) -> int:
+    """n / d, rounded up."""
+    return -(-n // d)
+
+
+def grid(machine: Machine, items: int, per_block: int, per_processor: int) -> int:
+    """Blocks for so many items; at most ``per_processor``, whose threads then take more than one item."""
+    return min(ceil(items, per_block), per_processor * machine.processors)
+
+
+def uploaded(machine: Machine, array: NDArray[Any]) -> Memory:
+    """A copy of an array of any layout, on the device."""
+    memory = machine.alloc(array.nbytes)
+    if array.nbytes:
+        machine.upload(memory, np.ascontiguousarray(array))
+    return memory

@@ -12,9 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-import numpy as np
-
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil, uploaded
 from cuzk.backends.cuda.twiddles import Table, Twiddles, powers_bytes
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
@@ -64,7 +62,7 @@ def plan(log_n: int, log_tile: int = LOG_TILE) -> tuple[Pass, ...]:
 
     if log_n <= min(log_tile, LOG_ALONE):
         return (Pass(0, log_n, log_n),)
-    count = max(2, 1 + -(-(log_n - log_tile) // (log_tile - LOG_COLUMNS)))
+    count = max(2, 1 + ceil(log_n - log_tile, log_tile - LOG_COLUMNS))
     if count == 2:
         log_tile = min(log_tile, max(LOG_LEAST, (log_n + LOG_COLUMNS + 1) // 2))
     best = min(_splits(log_n, count, log_tile), key=cost)
@@ -173,7 +171,7 @@ class Transforms:
     def bit_reverse(self, values: Memory, log_n: int) -> None:
         """Between natural and bit-reversed order, in place."""
         self._work(log_n, None, values, None)
-        blocks = min(-(-(1 << log_n) // 256), 1 << 16)
+        blocks = min(ceil(1 << log_n, 256), 1 << 16)
         self._machine.launch(self._unit, "bit_reverse", blocks, 256, values, log_n)
 
     def _divide(self, work: _Work, passes: Sequence[Pass], table: Table) -> None:
@@ -197,10 +195,9 @@ class Transforms:
         )
 
     def _scale(self, work: _Work, scale: int) -> None:
-        words = np.ascontiguousarray(Scalars.from_ints(self._curve, [scale], montgomery=True).words)
-        factor, n = self._machine.alloc(words.nbytes), 1 << work.log_n
-        self._machine.upload(factor, words)
-        unit, blocks = Unit("vector.cu", self._curve), min(-(-n // 256), 1 << 16)
+        scalar, n = Scalars.from_ints(self._curve, [scale], montgomery=True), 1 << work.log_n
+        factor = uploaded(self._machine, scalar.words)
+        unit, blocks = Unit("vector.cu", self._curve), min(ceil(n, 256), 1 << 16)
         for vector in work.vectors:
             self._machine.launch(unit, "pointwise", blocks, 256, vector, 0, 0, factor, vector, n)
 

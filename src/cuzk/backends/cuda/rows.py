@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.backends.cuda.digits import ROWS
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, grid, uploaded
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
 
@@ -55,7 +55,7 @@ def number_rows(
     machine.fill(row_of, 0xFF)
     machine.fill(infinite, 0)
     table, first, step = _wires(machine, index)
-    unit, blocks = Unit("rows.cu", curve, group), min(-(-n // THREADS), BLOCKS * machine.processors)
+    unit, blocks = Unit("rows.cu", curve, group), grid(machine, n, THREADS, BLOCKS)
     args = (points, n, table, first, step, row_of, infinite)
     machine.launch(unit, "number_rows", blocks, THREADS, *args)
     return Rows(row_of, infinite, wires)
@@ -65,10 +65,7 @@ def _wires(machine: Machine, index: range | NDArray[np.uint32]) -> tuple[Memory 
     """Table of wires or null, first wire, step (mod 2^64)."""
     if isinstance(index, range):
         return 0, index.start if len(index) else 0, index.step % 2**64
-    array = np.ascontiguousarray(index, np.uint32)
-    memory = machine.alloc(max(array.nbytes, 4))
-    machine.upload(memory, array)
-    return memory, 0, 0
+    return uploaded(machine, np.asarray(index, np.uint32)), 0, 0
 
 
 def _expect_increasing(index: NDArray[np.uint32], wires: int) -> None:

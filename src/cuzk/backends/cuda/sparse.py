@@ -7,12 +7,11 @@ into segments of SEGMENT terms. Per term 8 bytes stay on the device, per row 12.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil, uploaded
 from cuzk.constants import to_montgomery, words
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
@@ -74,12 +73,12 @@ def put_matrix(machine: Machine, curve: Curve, matrix: SparseMatrix) -> DeviceMa
         rows=matrix.rows,
         least_wires=int(wires.max()) + 1 if len(wires) else 0,
         filled=len(order) - int(empty),
-        row_ptr=_put(machine, row_ptr),
-        wires=_put(machine, wires),
-        coefficients=_put(machine, coefficients),
-        values=_put(machine, np.ascontiguousarray(matrix.values.words)),
+        row_ptr=uploaded(machine, row_ptr),
+        wires=uploaded(machine, wires),
+        coefficients=uploaded(machine, coefficients),
+        values=uploaded(machine, np.ascontiguousarray(matrix.values.words)),
         short_rows=int(short - empty),
-        order=_put(machine, order[empty:short][::-1].copy()),  # longest first
+        order=uploaded(machine, order[empty:short][::-1]),  # longest first
         long=_put_long(machine, row_ptr, lengths, order[short:]) if short < len(order) else None,
     )
 
@@ -107,19 +106,19 @@ def product(
         machine.fill(out, 0)
     log_n = size.bit_length() if size.bit_count() == 1 else 0  # log2 + 1
     terms = (matrix.wires, matrix.coefficients, matrix.values, witness)
-    blocks = -(-matrix.short_rows // THREADS)
+    blocks = ceil(matrix.short_rows, THREADS)
     machine.launch(
         unit, "sparse_rows", blocks, THREADS,
         matrix.row_ptr, matrix.order, matrix.short_rows, *terms, out, log_n,
     )  # fmt: skip
     if long := matrix.long:
         sums = machine.alloc(8 * curve.fr_words * long.segments)
-        blocks = -(-long.segments // WARPS)
+        blocks = ceil(long.segments, WARPS)
         machine.launch(
             unit, "sparse_segments", blocks, THREADS,
             long.begins, long.ends, long.segments, *terms, sums,
         )  # fmt: skip
-        blocks = -(-long.rows // WARPS)
+        blocks = ceil(long.rows, WARPS)
         machine.launch(
             unit, "sparse_join", blocks, THREADS,
             long.firsts, long.order, long.rows, sums, out, log_n,
@@ -169,15 +168,8 @@ def _put_long(
     return LongRows(
         rows=len(order),
         segments=segments,
-        order=_put(machine, order.copy()),
-        firsts=_put(machine, firsts.astype(np.uint64)),
-        begins=_put(machine, begins),
-        ends=_put(machine, ends),
+        order=uploaded(machine, order),
+        firsts=uploaded(machine, firsts.astype(np.uint64)),
+        begins=uploaded(machine, begins),
+        ends=uploaded(machine, ends),
     )
-
-
-def _put(machine: Machine, array: NDArray[Any]) -> Memory:
-    memory = machine.alloc(array.nbytes)
-    if array.nbytes:
-        machine.upload(memory, array)
-    return memory

@@ -2,7 +2,8 @@
 
 An array's memory is pageable: the driver would copy it at 8 GB/s and wait. Here host threads fill one
 buffer (one thread 6 GB/s, eight 31) while the device reads the other (pinned: 55 GB/s). A buffer is used
-again only after the event that follows its last copy. Small results that are fetched while other work is queued have buffers of their own.
+again only after the event that follows its last copy. Small results that are fetched while other work is
+queued have buffers of their own.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import numpy as np
 from cuzk import _core
 from cuzk.backends.cuda.digits import Digits
 from cuzk.backends.cuda.lines import by_column, by_row
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil
 from cuzk.backends.cuda.tree import Tuning, shorten, tuning_of
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
@@ -40,7 +40,7 @@ class Group:
         return 16 * self.curve.point_words(self.name)
 
     @property
-    def resident(self) -> int:
+    def resident_threads(self) -> int:
         """Threads that the machine holds at once in the kernels here (``sum_blocks`` of sum.hpp)."""
         blocks = 4 if self.sum_bytes <= 128 else 3 if self.sum_bytes <= 256 else 2
         return self.machine.processors * blocks * THREADS
@@ -64,7 +64,9 @@ class Group:
 
     def slices(self, capacity: int) -> int:
         """Into how many the entries are cut: one per resident thread, fewer where they would be short."""
-        return THREADS * ceil(min(self.resident, ceil(max(capacity, 1), SHORTEST_SLICE)), THREADS)
+        return THREADS * ceil(
+            min(self.resident_threads, ceil(max(capacity, 1), SHORTEST_SLICE)), THREADS
+        )
 
     def run_threads(self) -> int:
         """Pieces that a block merges: their sums fit the 48 KiB of shared memory that any block may have."""
@@ -235,8 +237,3 @@ def sum_bytes(machine: Machine, curve: Curve, group: str, plan: WindowPlan, capa
     folds = (plan.sets << fold.low) + (plan.sets << fold.high) + len(fold.exponents)
     beside = max((pieces + 2) * (sums.sum_bytes + 4), folds * sums.sum_bytes)
     return plan.total_buckets * sums.sum_bytes + beside
-
-
-def ceil(n: int, d: int) -> int:
-    """n / d, rounded up."""
-    return -(-n // d)

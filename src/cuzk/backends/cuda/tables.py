@@ -10,7 +10,7 @@ G1, 13 tables: 2.4e9 products, a tenth of a second on an H200).
 
 from __future__ import annotations
 
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, grid
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
 
@@ -33,7 +33,7 @@ def tabulate(
         doublings, before = (plan.width * plan.sets, (table - 1) * n) if table else (0, 0)
         for begin in range(0, n, chunk or 1):
             count = min(chunk, n - begin)
-            blocks = min(-(-count // THREADS), BLOCKS * machine.processors)
+            blocks = grid(machine, count, THREADS, BLOCKS)
             given = source.part((before + begin) * row, count * row)
             made = tables.part((table * n + begin) * row, count * row)
             machine.launch(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cuzk.backends.cuda.digits import Digits
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
 
@@ -104,7 +104,7 @@ class Kernels:
         return 8 * self.curve.point_words(self.group)
 
     @property
-    def resident(self) -> int:
+    def resident_blocks(self) -> int:
         """Blocks of tree_add that the machine holds at once (``tree_blocks`` of tree.hpp)."""
         words = self.curve.point_words(self.group) // 2
         per_processor = 6 if words <= 4 else 4 if words <= 6 else 3 if words <= 8 else 2
@@ -113,7 +113,7 @@ class Kernels:
     def product_bytes(self, depth: int) -> int:
         """Scratch memory of tree_add: a product, and in G2 a norm, for each pair of a thread."""
         planes = 2 if self.group == "g2" else 1
-        return self.resident * THREADS * depth * planes * 8 * self.curve.fp_words
+        return self.resident_blocks * THREADS * depth * planes * 8 * self.curve.fp_words
 
     def bytes(self, shape: Shape, depth: int) -> int:
         """Memory of all rounds and of their result."""
@@ -168,7 +168,7 @@ class Rounds:
             self._couples, keys, points,
         )  # fmt: skip
         launch(
-            "tree_add", min(self.kernels.resident, ceil(given.most // 2, THREADS)), THREADS,
+            "tree_add", min(self.kernels.resident_blocks, ceil(given.most // 2, THREADS)), THREADS,
             given.points, given.rows, self._couples, record, base, points, self._products, self.depth,
         )  # fmt: skip
 
@@ -250,8 +250,3 @@ def _run_chunks(
             given = List(to_keys, to_points, 0, record.part(8, 8), 0, most)
         end = record.part(16, 8)
     return end
-
-
-def ceil(n: int, d: int) -> int:
-    """n / d, rounded up."""
-    return -(-n // d)

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil, grid, uploaded
 from cuzk.curves import Curve
 from cuzk.vectors import Scalars
 
@@ -51,7 +49,7 @@ class Coset:
 
 def powers_bytes(log: int) -> int:
     """Of a table of 2^log entries with those before them."""
-    return CONSTANT * EIGHT * -(-(BEFORE + (1 << log)) // EIGHT)
+    return CONSTANT * EIGHT * ceil(BEFORE + (1 << log), EIGHT)
 
 
 class Twiddles:
@@ -155,11 +153,9 @@ class Twiddles:
         return table
 
     def _scalars(self, values: list[int]) -> Memory:
-        words = np.ascontiguousarray(Scalars.from_ints(self._curve, values, montgomery=True).words)
-        memory = self._machine.alloc(words.nbytes)
-        self._machine.upload(memory, words)
-        return memory
+        scalars = Scalars.from_ints(self._curve, values, montgomery=True)
+        return uploaded(self._machine, scalars.words)
 
     def _launch(self, kernel: str, work: int, *args: Memory | int) -> None:
-        blocks = min(-(-work // THREADS), BLOCKS * self._machine.processors)
+        blocks = grid(self._machine, work, THREADS, BLOCKS)
         self._machine.launch(self._unit, kernel, blocks, THREADS, *args)
