@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from cuzk import _core
 from cuzk.backends.cuda.digits import Digits, sort_digits
 from cuzk.backends.cuda.lines import by_column, by_row
-from cuzk.backends.cuda.machine import Memory
-from cuzk.backends.cuda.sums import Group, ceil, fill_buckets, start_sum, sum_bytes
+from cuzk.backends.cuda.machine import Memory, ceil
+from cuzk.backends.cuda.sums import Group, fill_buckets, start_sum, sum_bytes
 from cuzk.backends.cuda.tree import Tuning
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
