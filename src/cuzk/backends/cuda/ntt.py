@@ -1,7 +1,7 @@
 """Transforms of vectors of scalars on the device (kernels in ``native/gpu/ntt.cu``).
 
 Forward takes natural order and leaves bit-reversed order, y_j = sum_i x_i (shift * root^j)^i; inverse is its
-inverse, bit-reversed to natural. A transform is one to three passes (:func:`plan`) of up to 11 stages;
+inverse, bit-reversed to natural. A transform is a few passes (:func:`plan`) of up to LOG_TILE stages each;
 it takes N log_n / 2 products, 7/8 N less without a coset, and 64 N bytes of traffic per pass and for its
 table.
 """

@@ -6,8 +6,8 @@
 // 2. The 2 T pieces, sorted by key, are summed by runs of equal key: a block takes P consecutive ones (a tree
 //    per run in log2 P rounds), writes the runs that lie inside it and leaves two pieces to the next level.
 //
-// With e entries in b buckets that are not empty: e - b mixed additions (8M + 2S), at most 2 T (1 + 2 / P + ...)
-// full ones; 8 e bytes of entries and e points of n (random) read, b sums written.
+// With e entries in b buckets that are not empty and T slices: e - b mixed additions (8M + 2S), at most
+// 2 T (1 + 2 / P + ...) full ones; 8 e bytes of entries and e points of n (random) read, b sums written.
 #include "sum.hpp"
 
 constexpr u32 no_key = ~0u;  // sorts last; keys are below 2^32 - 1
@@ -20,9 +20,9 @@ inline void prefetch(const Point* point) {
 }
 
 // A row is an index below 2^31 and, on top, the sign.
-inline const Point* place(const Point* points, u32 row) { return points + (row & ~0u >> 1); }
+inline const Point* point_of(const Point* points, u32 row) { return points + (row & ~0u >> 1); }
 inline Point signed_point(const Point* points, u32 row) {
-  Point point = load(place(points, row));
+  Point point = load(point_of(points, row));
   if (row >> 31) point.y = -point.y;
   return point;
 }
@@ -37,8 +37,9 @@ inline void put_piece(u32* keys, Sum* sums, size i, u32 key, const Sum& sum) {
   store(sums + i, sum);
 }
 
-// `count` entries, sorted by key. One thread a slice, two pieces a thread: its first and its last key with
-// their sums; a slice of one key gives nothing in the second, an empty one has no keys.
+// *count entries, sorted by key; slice t is [t L, (t + 1) L) and thread t's. buckets: a sum for every key, infinity
+// before. Pieces 2 t and 2 t + 1 are the sums of the slice's first and last key; a slice of one key has no sum in
+// the second, an empty one no keys.
 KERNEL(128, sum_blocks) accumulate_slices(const Point* points, const u32* keys, const u32* rows, const size* count,
                                             Sum* buckets, u32* piece_keys, Sum* pieces) {
   size entries = *count, length = (entries + grid_size() - 1) / grid_size();
@@ -60,7 +61,7 @@ KERNEL(128, sum_blocks) accumulate_slices(const Point* points, const u32* keys, 
         key = now.key, sum = Sum::infinity();
       }
       point = signed_point(points, now.row);
-      prefetch(place(points, next.row));  // it is fetched while this one is added
+      prefetch(point_of(points, next.row));  // it is fetched while this one is added
       i++, now = next;
       if (i + 1 < end) next = entry(keys, rows, i + 1);
       if (point.is_infinity()) continue;

@@ -9,9 +9,9 @@
 // entries has the constants of the coset too: block k of stage s has entry 2^s + k. Without a coset blocks
 // k = 0 multiply by 1; the first three stages skip these products, 7/8 N.
 //
-// A pass reads and writes the vector once (64 N bytes) and does up to 11 stages in shared memory; the last
-// one reads N constants (64 N bytes, see shoup.hpp), the others few. Inverse passes undo forward ones in
-// opposite order. Between passes values are loose, below 2r.
+// A pass reads and writes the vector once (64 N bytes) and does as many stages in shared memory as a tile has
+// bits, two less where it has columns (ntt.hpp); the last one reads N constants (64 N bytes, see shoup.hpp), the
+// others few. Inverse passes undo forward ones in opposite order. Between passes values are loose, below 2r.
 #include "ntt.hpp"
 
 struct Vectors {  // one or two, transformed in the same launch

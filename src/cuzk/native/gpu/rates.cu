@@ -1,5 +1,6 @@
 // Chains of one operation in registers, for the rates a device reaches (bench/rates.py) and for tests of the
-// arithmetic. Blocks an SM: as many as bench/rates.py gives it, one wave. Thread i reads its operands at in + (their number) i, repeats, and leaves all of them in out.
+// arithmetic. Blocks an SM: as many as bench/rates.py gives it, one wave. Thread i reads its k operands from
+// in + k i on, repeats, and leaves all of them in out.
 #include "kernel.hpp"
 
 // a = a b, then b = b a.

@@ -22,8 +22,8 @@ constexpr int tree_blocks = Coordinate::N <= 4 ? 6 : Coordinate::N <= 6 ? 4 : Co
 // The batch is inverted in Fp: a divisor goes in as its norm.
 inline Fp norm(const Fp& d) { return d; }
 inline Fp norm(const Fp2<Fp>& d) { return Fp::sum(d.c0, d.c0, d.c1, d.c1); }
-inline Fp divided(const Fp&, const Fp& norm_inverse) { return norm_inverse; }
-inline Fp2<Fp> divided(const Fp2<Fp>& d, const Fp& norm_inverse) {
+inline Fp inverse_of(const Fp&, const Fp& norm_inverse) { return norm_inverse; }
+inline Fp2<Fp> inverse_of(const Fp2<Fp>& d, const Fp& norm_inverse) {
   return d.conjugate() * norm_inverse;
 }
 constexpr bool keeps_norm = Coordinate::N > Fp::N;  // a load is cheaper than two squarings
@@ -179,7 +179,7 @@ struct Walk {
       Coordinate square = x1.squared();
       slope = square.doubled() + square;
     }
-    slope = slope * divided(divisor.d, mine);
+    slope = slope * inverse_of(divisor.d, mine);
     Point sum;
     sum.x = slope.squared() - x1 - x2;
     sum.y = slope * (x1 - sum.x) - y1;
