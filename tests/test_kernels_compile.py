@@ -21,7 +21,11 @@ from cuzk.errors import KernelError
 
 LIMITS = Path(__file__).with_name("kernel_limits.txt")
 VERBOSE, QUICK = b"--ptxas-options=-v", b"--Ofast-compile=max"
-PROOF = [unit for curve in (BN254, BLS12_381) for unit in kernels.units(curve)]
+PROOF = [
+    unit
+    for curve in (BN254, BLS12_381)
+    for unit in [*kernels.units(curve), *kernels.units_of(kernels.PREPARING, curve)]
+]
 MEASURING = [
     unit
     for curve in (BN254, BLS12_381)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         load_witness,
     )
     from cuzk.primitives import msm, ntt
+    from cuzk.prover.prepare import prepare_key
     from cuzk.prover.report import Report
     from cuzk.prover.session import Prover, Result
     from cuzk.verifier import verify, verify_batch
@@ -51,6 +52,7 @@ __all__ = [
     "load_witness",
     "msm",
     "ntt",
+    "prepare_key",
     "verify",
     "verify_batch",
 ]
@@ -69,6 +71,7 @@ _HOME = {
         "load_witness",
     ),
     "cuzk.primitives": ("msm", "ntt"),
+    "cuzk.prover.prepare": ("prepare_key",),
     "cuzk.prover.report": ("Report",),
     "cuzk.prover.session": ("Prover", "Result"),
     "cuzk.verifier": ("verify", "verify_batch"),

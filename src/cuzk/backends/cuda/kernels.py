@@ -31,6 +31,7 @@ PER_GROUP = re.compile(
     r"\b(CUZK_GROUP|Point|Coordinate|Sum)\b"
 )  # names that kernel.hpp makes of it
 MEASURING = "*rates.cu"  # for benchmarks: no proof uses them, they are compiled when asked for
+PREPARING = "group_ntt.cu"  # for keys, before any proof: likewise
 MOST_THREADS = 16  # compiling at once: each takes about 0.3 GB of memory
 
 
@@ -118,7 +119,8 @@ def program_text(unit: Unit) -> bytes:
 
 def units(curve: Curve) -> list[Unit]:
     """Every unit that a proof on the curve uses."""
-    files = sorted(path for path in GPU.glob("*.cu") if not path.match(MEASURING))
+    apart = (MEASURING, PREPARING)
+    files = sorted(path for path in GPU.glob("*.cu") if not any(map(path.match, apart)))
     return [unit for path in files for unit in units_of(path.name, curve)]
 
 

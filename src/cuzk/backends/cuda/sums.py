@@ -137,15 +137,25 @@ def start_sum(
 
 def fill_buckets(sums: Group, points: Memory, digits: Digits) -> Memory:
     """The sum of every bucket in extended form, infinity where it is empty: by slices of equal length."""
-    buckets = sums.alloc(digits.plan.total_buckets)
+    return fill_keys(
+        sums, points, digits.keys, digits.rows, digits.count, digits.capacity,
+        digits.plan.total_buckets,
+    )  # fmt: skip
+
+
+def fill_keys(
+    sums: Group, points: Memory, keys: Memory, rows: Memory, count: Memory, capacity: int, n: int
+) -> Memory:
+    """n sums: the signed points of each key's entries, sorted by key."""
+    buckets = sums.alloc(n)
     sums.machine.fill(buckets, 0)
-    slices = sums.slices(digits.capacity)
-    keys, pieces = sums.machine.alloc(8 * slices), sums.alloc(2 * slices)
+    slices = sums.slices(capacity)
+    piece_keys, pieces = sums.machine.alloc(8 * slices), sums.alloc(2 * slices)
     sums.launch(
         "accumulate.cu", "accumulate_slices", slices // THREADS, THREADS,
-        points, digits.keys, digits.rows, digits.count, buckets, keys, pieces,
+        points, keys, rows, count, buckets, piece_keys, pieces,
     )  # fmt: skip
-    merge_pieces(sums, keys, pieces, 2 * slices, buckets)
+    merge_pieces(sums, piece_keys, pieces, 2 * slices, buckets)
     return buckets
 
 
