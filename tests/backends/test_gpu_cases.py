@@ -24,8 +24,10 @@ from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import OutOfMemory
 from cuzk.formats.iden3.wtns import write_wtns
 from cuzk.formats.iden3.zkey_writer import write_zkey
-from cuzk.groth16 import ProvingKey
+from cuzk.groth16 import BELLMAN, ProvingKey
+from cuzk.prover.prepare import prepare_key
 from cuzk.prover.session import Prover, Result
+from cuzk.setup import Secrets, insecure_setup, prepare
 from cuzk.vectors import Points, Scalars
 from cuzk.verifier import verify
 from reference_setup import key_from
@@ -172,3 +174,14 @@ def test_g17_memory_goes_back(machine: CudaMachine) -> None:
     machine.finish()
     machine.card.trim()
     assert abs(int(machine.card.driver.cuMemGetInfo()[0]) - before) <= 4 << 20
+
+
+def test_a_key_is_prepared(curve: Curve, machine: CudaMachine) -> None:
+    """Point for point as by the native core."""
+    matrices = chain(curve, CONSTRAINTS).matrices()
+    secrets = Secrets(tau=0xACE, alpha=0xBEE, beta=0xCAFE, delta=0xD00D, gamma=0xFADE)
+    key = insecure_setup(matrices, secrets, BELLMAN)
+    found = prepare_key(key, matrices, device=CudaBackend(curve, machine))
+    expected = prepare(key, matrices, threads=2)
+    assert np.array_equal(found.h.words, expected.h.words)
+    assert np.array_equal(found.l.points.words, expected.l.points.words)

@@ -68,6 +68,7 @@ def test_a_wrong_point_is_found(query: str, index: int) -> None:
 def test_what_a_device_made_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     matrices = cubic(BN254).matrices()
     key = insecure_setup(matrices, SECRETS, BELLMAN)
+
     def wrong(*args: object, **options: object) -> cuzk.ProvingKey:
         made = prepare(*args, **options)  # type: ignore[arg-type]
         return replace(made, h=Points(BN254, "g1", made.h.words[::-1].copy()))

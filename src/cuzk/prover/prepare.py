@@ -14,7 +14,7 @@ import secrets
 
 import numpy as np
 
-from cuzk.backends import Backend, Buffer, Workload
+from cuzk.backends import Backend, Buffer
 from cuzk.backends.cpu import CpuBackend
 from cuzk.errors import DeviceUnavailable, KernelError
 from cuzk.groth16 import ProvingKey, Query
@@ -77,17 +77,6 @@ def check_prepared(
     v = powers(curve, 1, secrets.randbelow(curve.r), 1 << log_n, threads)
     w = Scalars(
         curve, plain(powers(curve, 1, secrets.randbelow(curve.r), key.wires, threads), threads)
-    )
-    backend.plan(
-        Workload(
-            log_n,
-            key.wires,
-            ((matrix.rows, matrix.terms, len(matrix.values)),),
-            tuple(
-                ("g1", len(points))
-                for points in (prepared.h, prepared.l.points, key.h, key.l.points)
-            ),
-        )
     )
     wires = backend.put(w)
     h = _quotient(

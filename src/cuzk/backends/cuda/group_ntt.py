@@ -5,31 +5,32 @@ coefficient other than +-1, then an addition (10 products) for each term: its ro
 by row, summed as buckets are (``sums.py``), so that a row of any length is as quick as many short ones.
 Points must have order r: the scalings use the endomorphism.
 
-Device memory, in points (96 bytes in G1 of BLS12-381): a transform 4.5 n, a combination those it is of, and
-what a chunk of rows with CHUNK scaled terms needs.
+Device memory, in points (96 bytes in G1 of BLS12-381): a transform about 4 n, a combination those it is of, and
+what a chunk of CHUNK rows or scaled terms needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuzk import _core
 from cuzk.backends.cuda.endomorphism import beta_words, endomorphism_of
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
-from cuzk.backends.cuda.sums import THREADS, Group, ceil, fill_keys
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil, grid, uploaded
+from cuzk.backends.cuda.sums import THREADS, Group, fill_keys
+from cuzk.backends.cuda.terms import Terms
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
-from cuzk.r1cs import MINUS_ONE, PLUS_ONE, SparseMatrix
+from cuzk.r1cs import SparseMatrix
 from cuzk.vectors import Points, Scalars, Words
 
-CHUNK = 1 << 22  # scaled terms whose sums are made at once
+CHUNK = 1 << 22  # rows, or scaled terms, of which sums are made at once
 MULTIPLES = 8  # of a point, in the table of the thread that scales it
 SPLIT_THREADS = 256
+SPLIT_BLOCKS = 8  # on a processor
 MOST_ROWS = 1 << 31  # of the points that signed entries can name
-MINUS = np.uint32(1 << 31)
 
 
 class DevicePoints:
@@ -42,8 +43,8 @@ class DevicePoints:
         self._machine = machine
         self._curve = curve
         self._threads = threads
-        self._lattice = self._put(endomorphism_of(curve).words(curve.r))
-        self._betas = {group: self._put(beta_words(curve, group)) for group in ("g1", "g2")}
+        self._lattice = self._upload(endomorphism_of(curve).words(curve.r))
+        self._betas = {group: self._upload(beta_words(curve, group)) for group in ("g1", "g2")}
 
     def transform(self, points: Points, factors: Scalars, root: int) -> Points:
         """out_j = sum_i root^(ij) factors_i points_i; ``factors`` (Montgomery) are one for all or one each.
@@ -53,7 +54,7 @@ class DevicePoints:
         n, sums = len(points), Group(self._machine, self._curve, points.group)
         self._expect_transform(n, len(factors), root)
         work = sums.alloc(n)
-        self._gather(sums, self._put(points.words), None, work, n, n.bit_length())
+        self._gather(sums, self._upload(points.words), None, work, n, n.bit_length())
         each = len(factors) > 1
         halves = self._halves(factors, n.bit_length() if each else 0)
         self._scale(sums, work, n, halves, step=int(each))
@@ -65,7 +66,7 @@ class DevicePoints:
     def combine(self, matrix: SparseMatrix, points: Points, more: Points) -> Points:
         """matrix * points, and ``more`` added to as many rows at the end."""
         group, rows, first = points.group, matrix.rows, matrix.rows - len(more)
-        terms = _Terms(matrix, len(points), len(points) + len(more))
+        terms = Terms(matrix, len(points), len(points) + len(more))
         chunks = list(terms.chunks(CHUNK))
         scaled = max((stop - start for *_, (start, stop) in chunks), default=0)
         if first < 0 or terms.fixed + scaled >= MOST_ROWS:
@@ -76,8 +77,9 @@ class DevicePoints:
         sums = Group(self._machine, self._curve, group)
         row_bytes = points.words.itemsize * points.words.shape[1]
         table = self._machine.alloc((terms.fixed + scaled) * row_bytes)
-        self._upload(table, points.words)
-        self._upload(table.part(points.words.nbytes, more.words.nbytes), more.words)
+        for offset, part in ((0, points.words), (points.words.nbytes, more.words)):
+            if part.nbytes:
+                self._machine.upload(table.part(offset, part.nbytes), np.ascontiguousarray(part))
         heavy = table.part(terms.fixed * row_bytes, scaled * row_bytes)
         halves = self._halves(matrix.values)
         found = [np.empty((0, points.words.shape[1]), np.uint64)]
@@ -90,7 +92,7 @@ class DevicePoints:
         self,
         sums: Group,
         table: Memory,
-        terms: _Terms,
+        terms: Terms,
         halves: Memory,
         start: int,
         stop: int,
@@ -102,7 +104,7 @@ class DevicePoints:
             return
         work = sums.alloc(n)
         point_of, scalar_of = (
-            self._put(np.ascontiguousarray(part[start:stop]))
+            self._upload(np.ascontiguousarray(part[start:stop]))
             for part in (terms.scaled_points, terms.scaled_values)
         )
         self._gather(sums, table, point_of, work, n, 0)
@@ -113,7 +115,7 @@ class DevicePoints:
         self,
         sums: Group,
         table: Memory,
-        terms: _Terms,
+        terms: Terms,
         begin: int,
         end: int,
         start: int,
@@ -123,8 +125,8 @@ class DevicePoints:
         keys, entries = terms.entries(begin, end, start, first)
         rows, n = end - begin, len(keys)
         buckets = fill_keys(
-            sums, table, self._put(keys), self._put(entries),
-            self._put(np.array([n], np.uint64)), n, rows,
+            sums, table, self._upload(keys), self._upload(entries),
+            self._upload(np.array([n], np.uint64)), n, rows,
         )  # fmt: skip
         out = self._machine.alloc(rows * sums.sum_bytes // 2)
         self._to_affine(sums, buckets, out, rows)
@@ -155,7 +157,7 @@ class DevicePoints:
         log_place: int,
     ) -> None:
         """Extended forms; ``log_place`` as ``place`` of native/gpu/place.hpp."""
-        blocks = min(ceil(n, SPLIT_THREADS), 8 * self._machine.processors)
+        blocks = grid(self._machine, n, SPLIT_THREADS, SPLIT_BLOCKS)
         sums.launch(
             "group_ntt.cu", "gather_points", blocks, SPLIT_THREADS,
             points, point_of or 0, out, n, log_place,
@@ -174,7 +176,7 @@ class DevicePoints:
     ) -> None:
         """In place: a layer's butterflies, or all sums. A table of eight multiples for each thread."""
         items = n // 2 - n // (2 * half) if half else n
-        blocks = min(ceil(max(items, 1), THREADS), sums.resident // THREADS)
+        blocks = min(ceil(items, THREADS), sums.resident_threads // THREADS)
         tables = self._machine.alloc(blocks * THREADS * MULTIPLES * sums.sum_bytes * 3 // 4)
         sums.launch(
             "group_ntt.cu", "scale_sums", blocks, THREADS,
@@ -182,7 +184,7 @@ class DevicePoints:
         )  # fmt: skip
 
     def _to_affine(self, sums: Group, extended: Memory, out: Memory, n: int) -> None:
-        blocks = min(ceil(n, THREADS), sums.resident // THREADS)
+        blocks = min(ceil(n, THREADS), sums.resident_threads // THREADS)
         products = self._machine.alloc(max(n, 1) * sums.sum_bytes // 4)
         sums.launch("group_ntt.cu", "to_affine", blocks, THREADS, extended, out, products, n)
 
@@ -190,23 +192,17 @@ class DevicePoints:
         """Of scalars in Montgomery form."""
         if not scalars.montgomery:
             raise KernelError(f"{self._machine.name}: expected scalars in Montgomery form")
-        n, words = len(scalars), self._put(scalars.words)
+        n, words = len(scalars), self._upload(scalars.words)
         out = self._machine.alloc(max(n, 1) * 32)
         unit = Unit("group_ntt.cu", self._curve, "g1")
-        blocks = min(ceil(n, SPLIT_THREADS), 8 * self._machine.processors)
+        blocks = grid(self._machine, n, SPLIT_THREADS, SPLIT_BLOCKS)
         self._machine.launch(
             unit, "split_scalars", blocks, SPLIT_THREADS, words, self._lattice, out, n, log_place
         )
         return out
 
-    def _put(self, array: NDArray[np.uint64] | NDArray[np.uint32]) -> Memory:
-        memory = self._machine.alloc(max(array.nbytes, 1))
-        self._upload(memory, array)
-        return memory
-
-    def _upload(self, memory: Memory, array: NDArray[np.uint64] | NDArray[np.uint32]) -> None:
-        if array.nbytes:
-            self._machine.upload(memory, np.ascontiguousarray(array))
+    def _upload(self, array: NDArray[Any]) -> Memory:
+        return uploaded(self._machine, array)
 
     def _got(self, group: str, memory: Memory, n: int) -> Points:
         words: Words = np.empty((n, self._curve.point_words(group)), np.uint64)
@@ -224,54 +220,3 @@ class DevicePoints:
             raise KernelError(
                 f"{self._machine.name}: transform of points: expected a primitive root of order {n}"
             )
-
-
-class _Terms:
-    """A matrix's terms: those that need a scaling in an order of their own, all in the order of rows."""
-
-    def __init__(self, matrix: SparseMatrix, points: int, fixed: int) -> None:
-        self.fixed = fixed  # points in the table before the scaled ones
-        self._points = points
-        self._row_ptr = matrix.row_ptr.astype(np.int64)
-        self._wires, self._values = matrix.wires, matrix.coefficients
-        if len(self._wires) and int(self._wires.max()) >= points:
-            raise KernelError(f"cuda: combine: term of point {self._wires.max()} of {points}")
-        self._scaled = self._values > max(PLUS_ONE, MINUS_ONE)
-        self._before = np.concatenate(([0], np.cumsum(self._scaled)))  # scaled terms before a term
-        self.scaled_points = self._wires[self._scaled]
-        self.scaled_values = self._values[self._scaled]
-        self._place = np.arange(len(self.scaled_points))  # of a scaled term, once its chunk is made
-
-    def chunks(self, most: int) -> Iterator[tuple[int, int, tuple[int, int]]]:
-        """Rows [begin, end) with about ``most`` scaled terms [start, stop), in which equal coefficients meet."""
-        ends = self._before[self._row_ptr]
-        begin, rows = 0, len(self._row_ptr) - 1
-        while begin < rows:
-            limit = int(np.searchsorted(ends, ends[begin] + most, side="right")) - 1
-            end = min(max(limit, begin + 1), rows)
-            start, stop = int(ends[begin]), int(ends[end])
-            order = np.argsort(self.scaled_values[start:stop], kind="stable")
-            self.scaled_points[start:stop] = self.scaled_points[start:stop][order]
-            self.scaled_values[start:stop] = self.scaled_values[start:stop][order]
-            self._place[start + order] = np.arange(start, stop)
-            yield begin, end, (start, stop)
-            begin = end
-
-    def entries(
-        self, begin: int, end: int, start: int, first: int
-    ) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Keys (rows from ``begin``) and signed rows of the table of points, sorted by key.
-
-        Rows from ``first`` have one of the points to add, before their terms.
-        """
-        low, high = int(self._row_ptr[begin]), int(self._row_ptr[end])
-        values, scaled = self._values[low:high], self._scaled[low:high]
-        named = self._wires[low:high] | np.where(values == MINUS_ONE, MINUS, np.uint32(0))
-        places = self._place[self._before[low] : self._before[high]]
-        named[scaled] = (self.fixed + places - start).astype(np.uint32)
-        keys = np.repeat(np.arange(end - begin), np.diff(self._row_ptr[begin : end + 1]))
-        added = np.arange(max(begin, first), end)
-        at = self._row_ptr[added] - low
-        keys = np.insert(keys, at, added - begin)
-        named = np.insert(named, at, (self._points + added - first).astype(np.uint32))
-        return keys.astype(np.uint32), named.astype(np.uint32)
