@@ -4,8 +4,8 @@
 
 Milliseconds between events in the stream, medians, scalars resident. Up to --checked the entries are first
 compared with the scalars: keys in order, and sum_i u_i s_i for random u_i, window by window. ``TB/s`` counts
-64 bytes per scalar and 22 per entry of the sort; --stages tells the kernels' times apart, --segment and
---tile cut the work otherwise.
+32 bytes per scalar and 28 per entry of the sort; --stages tells the kernels' times apart; --low, --tile,
+--segment and --piece cut the work otherwise, --sets gives the bases tables of multiples.
 """
 
 from __future__ import annotations
@@ -54,14 +54,15 @@ def expect_sorted(machine: Machine, curve: Curve, given: Scalars, digits: Digits
         for k in range(limbs.shape[1])
     )
     plan, found = digits.plan, 0
-    bounds = np.searchsorted(keys, np.arange(plan.windows + 1, dtype=np.uint64) * plan.buckets)
-    for w in range(plan.windows):
-        here = slice(bounds[w], bounds[w + 1])
-        magnitudes = keys[here].astype(np.int64) - (w * plan.buckets - 1)
-        signs = 1 - 2 * (rows[here] >> 31).astype(np.int64)
-        found += int((magnitudes * signs * weights[rows[here] & (SIGN - 1)]).sum()) << (
-            plan.width * w
-        )
+    bounds = np.searchsorted(keys, np.arange(plan.sets + 1, dtype=np.uint64) * plan.buckets)
+    for v in range(plan.sets):
+        here = slice(bounds[v], bounds[v + 1])
+        table, row = np.divmod(rows[here] & (SIGN - 1), len(given))
+        terms = keys[here].astype(np.int64) - (v * plan.buckets - 1)
+        terms *= weights[row]
+        terms *= 1 - 2 * (rows[here] >> 31).astype(np.int64)
+        for t in range(plan.tables):
+            found += int(terms[table == t].sum()) << (plan.width * (t * plan.sets + v))
     if (keys[1:] < keys[:-1]).any() or (found - expected) % curve.r:
         raise KernelError(f"{machine.name}: digits: entries are not those of the scalars, in order")
     return len(keys)
@@ -99,10 +100,11 @@ def measure(
     """One size and one kind of scalars."""
     n = 1 << log_n
     plan = choose_plan(n, curve, group_cost(curve, "g1"))
-    if options.width:
-        plan = WindowPlan.of(curve, options.width)
+    if options.width or options.sets:
+        plan = WindowPlan.of(curve, options.width or plan.width, sets=options.sets)
     cut = Partition.of(plan, n, machine.processors)
-    cut = replace(cut, tile=options.tile or cut.tile, segment=options.segment or cut.segment)
+    given_cut = {name: getattr(options, name) for name in ("low", "tile", "segment", "piece")}
+    cut = replace(cut, **{name: value for name, value in given_cut.items() if value})
     given = scalars(curve, kind, n, 3, thread_count(None))
     values, row_of = machine.alloc(given.words.nbytes), machine.alloc(4 * n)
     machine.upload(values, given.words)
@@ -120,7 +122,7 @@ def measure(
     )
     for name, way in todo.items():
         spent = timed(machine, options.reps, partial(way, machine))
-        moved = 64 * n + 22 * entries
+        moved = 32 * n + 28 * entries
         print(
             f"  {name:28s} {spent:9.3f} ms  {entries / spent / 1e6:7.2f} G entries/s"
             + (f"  {moved / spent / 1e9:5.2f} TB/s" if name == "sort" else ""),
@@ -141,8 +143,13 @@ def main() -> None:
     parser.add_argument("--sizes", type=sizes, default=sizes("16,20,22,24"))
     parser.add_argument("--scalars", type=lambda text: text.split(","), default=[KINDS[0]])
     parser.add_argument("--width", type=int, help="bits of a window; chosen if not given")
-    parser.add_argument("--tile", type=int, help="scalars in a tile of the first pass")
+    parser.add_argument(
+        "--sets", type=int, help="sets of buckets; one for each window if not given"
+    )
+    parser.add_argument("--low", type=int, help="bits of a key that the second pass sorts by")
+    parser.add_argument("--tile", type=int, help="digits in a tile of the first pass")
     parser.add_argument("--segment", type=int, help="entries in a segment of the second pass")
+    parser.add_argument("--piece", type=int, help="entries that one block takes in the second pass")
     parser.add_argument("--checked", type=int, default=22, help="log2 of the largest size compared")
     parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--stages", action="store_true")

@@ -85,7 +85,7 @@ def test_chunks(curve: Curve, longest: int, in_montgomery: bool) -> None:
         machine = EmulatedMachine(1 << 26)
         backend = CudaBackend(curve, machine, longest_sum=longest)
         assert by_cuda(backend, points, scalars, wires) == by_cpu(points, scalars, wires)
-        sorts = [name for name, _, _ in machine.launches if name == "count_coarse"]
+        sorts = [name for name, _, _ in machine.launches if name == "recode"]
         assert len(sorts) == -(-n // longest)
 
 
@@ -118,7 +118,7 @@ def test_digits_of_a_witness_are_made_once(curve: Curve) -> None:
                 found = list(backend.msm(bases[group], w, wires).words[0])
                 assert found == by_cpu(points[group], scalars, wires)
     names = [name for name, _, _ in machine.launches]
-    assert names.count("count_coarse") == 2
+    assert names.count("recode") == 2
     assert names.count("number_rows") == 12  # 40 and 41 wires: otherwise once per query
     backend.msm(bases["g1"], w, sparse)
     assert [name for name, _, _ in machine.launches].count("number_rows") == 12

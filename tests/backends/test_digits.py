@@ -133,7 +133,7 @@ def test_forms_and_orders(curve: Curve, n: int, montgomery: bool, bit_reversed: 
 def test_skewed_scalars(width: int) -> None:
     """All in one bucket, half of them, none at all: many segments of one bin."""
     r, n = BN254.r, 200
-    cut = Partition(low=3, tile=70, segment=100)
+    cut = Partition(low=3, tile=70, segment=100, piece=250)
     assert len(sorted_entries(BN254, [1] * n, width, partition=cut)) == n
     assert len(sorted_entries(BN254, [r - 1] * n, width, partition=cut)) == n
     assert sorted_entries(BN254, [0] * n, width, partition=cut) == []
@@ -145,20 +145,25 @@ def test_default_cut_in_many_tiles() -> None:
     sorted_entries(BN254, draw(BN254, 1100, 1) + [5] * 400, 14)
 
 
-def test_cut_by_size() -> None:
+@pytest.mark.parametrize("sets", [None, 1, 3])
+def test_cut_by_size(sets: int | None) -> None:
     """Large tiles in many scalars, one for each block in few; shared memory holds them."""
-    for width in range(2, 25):
-        plan = WindowPlan.of(BLS12_381, width)
-        for n in (1, 1 << 12, 1 << 16, 1 << 24):
+    for width in range(8, 25):
+        plan = WindowPlan.of(BLS12_381, width, sets=sets)
+        for n in (0, 1, 1 << 12, 1 << 16, 1 << 24, 1 << 27):
             cut = Partition.of(plan, n, processors=132)
-            keys, bins = 1 << cut.low, -(-plan.total_buckets >> cut.low)
-            assert 32 <= cut.tile <= 1024
-            assert 1024 <= cut.segment <= 22 * 512
-            assert 4 * (2 * bins + 1) + 6 * cut.tile * plan.windows <= 112 << 10
+            keys, set_bins = 1 << cut.low, 1 << (width - 1 - cut.low)
+            assert 1024 <= cut.tile <= 1 << 14  # places in a tile are 16 bits wide
+            assert 1024 <= cut.segment <= 36 * 512
+            assert 1024 <= cut.piece <= 16 * cut.segment
+            assert 3 * (4 * plan.sets * set_bins + 1024) <= 227 << 10
+            assert 4 * (2 * set_bins + 1) + 6 * cut.tile <= 112 << 10
             assert 4 * (2 * keys + 1) + 6 * cut.segment <= 112 << 10
-            assert cut.low <= 16  # low bits of a key are 16 bits wide
-    assert Partition.of(WindowPlan.of(BLS12_381, 20), 1 << 24, 132) == Partition(12, 1024, 11264)
-    assert Partition.of(WindowPlan.of(BLS12_381, 13), 1 << 16, 132) == Partition(9, 249, 4980)
+            assert cut.low <= 13  # low bits of a key are 16 bits wide
+            bin_entries = n * plan.windows // (plan.sets * set_bins)
+            assert cut.piece >= min(bin_entries, 16 * cut.segment)
+    full = Partition.of(WindowPlan.of(BLS12_381, 20), 1 << 24, 132)
+    assert full == Partition(low=9, tile=16224, segment=18431, piece=73724)
 
 
 def test_refusals() -> None:

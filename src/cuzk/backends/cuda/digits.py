@@ -19,10 +19,14 @@ __all__ = ["Digits", "Partition", "WindowPlan", "choose_plan", "first_not_canoni
 THREADS = 512
 SHARED_BYTES = 112 << 10  # of a block: two fit in the 228 KB of a processor
 BLOCKS = 2  # per processor; a block takes tile after tile
-COUNTERS = 4  # the same where only a histogram is in shared memory
-SCALARS = 2 * THREADS  # the most in a tile
-ENTRIES = 22 * THREADS  # the most in a segment
-ONE_PASS = 8192  # keys that a single partition sorts: up to 2^12 scalars
+COUNTERS = 3  # the same where only a histogram is in shared memory
+COARSE = 1024  # the most bins of a set of buckets: a tile's runs in them have 16 entries
+BINS = 16384  # the most bins in all, 64 KiB: three histograms fit
+LOWS = 13  # the most bits that a bin leaves: as many counters and bases leave room for entries
+TILE = 1 << 14  # the most digits in a tile
+SEGMENT = 36 * THREADS  # the most entries in a segment
+PIECE = 16  # the most segments that one block takes
+FEW = 1024  # digits of a tile, entries of a bin: fewer are not worth a block's while
 SELECTED = 16 * THREADS  # entries in a tile of `select`
 CAPACITY = 2**32  # places of entries are 32 bits
 ROWS = 2**31 - 1  # rows leave one bit for the sign, and one word that is none
@@ -42,31 +46,66 @@ class Digits:
 
 @dataclass(frozen=True)
 class Partition:
-    """How the sort is cut: bins of 2^``low`` keys, tiles of scalars, segments of entries.
+    """How the sort is cut: bins of 2^``low`` keys, tiles of a window's digits, segments of entries.
 
-    Both passes write runs of (items of a tile) / (bins): the square root of the keys balances them.
+    Blocks share the bins of more than ``piece`` entries; one block takes any other, a segment at a time.
     """
 
     low: int
     tile: int
     segment: int
+    piece: int
 
     @classmethod
     def of(cls, plan: WindowPlan, n: int, processors: int) -> Partition:
-        """The largest tiles that shared memory holds and that leave none of the processors idle."""
-        keys = plan.total_buckets
-        low = 0 if keys <= ONE_PASS else min(13, ((keys - 1).bit_length() + 1) // 2)
-        left = SHARED_BYTES - 4 * (2 * bins(plan, low) + 1)
-        tile = min(SCALARS, left // (6 * plan.windows))
-        segment = min(ENTRIES, (SHARED_BYTES - 4 * ((2 << low) + 1)) // 6)
-        share = -(-n // (BLOCKS * processors))  # of a block
-        fair_tile, fair_segment = max(32, share), max(1024, share * plan.windows)
-        return cls(low, min(tile, fair_tile), min(segment, fair_segment))
+        """The fewest bins that fit a segment if no digit is zero, but enough for all processors."""
+        blocks = BLOCKS * processors
+        share = n * plan.windows // blocks
+        low = least = least_low(plan)
+        most = max(FEW, share // 4)  # of a bin: turns of unequal length leave few blocks idle
+        while 0 < least <= low < min(LOWS, plan.width - 1):
+            if per_bin(plan, n, low + 1) > min(most, room(low + 1) * 15 // 16):
+                break
+            low += 1
+        turns = -(-n * plan.windows // (blocks * TILE))
+        parts = max(1, turns * blocks // plan.windows)  # of a window
+        tile = min(max(FEW, whole_warps(n, parts)), tile_room(plan, low))
+        segment = room(low)
+        piece = max(5 * per_bin(plan, n, low) // 4, min(4 * segment, share), FEW)
+        return cls(low, tile, segment, min(piece, PIECE * segment))
+
+
+def least_low(plan: WindowPlan) -> int:
+    """The fewest bits that leave no more bins than there may be."""
+    low = 0
+    while plan.buckets >> low > COARSE or bins(plan, low) > BINS:
+        low += 1
+    return low
+
+
+def per_bin(plan: WindowPlan, n: int, low: int) -> int:
+    """Entries of a bin of 2^low keys where no digit is zero and all are equally frequent."""
+    return n * plan.windows // bins(plan, low)
+
+
+def room(low: int) -> int:
+    """Entries of a segment that shared memory holds, beside a counter and a base for each of 2^low keys."""
+    return min(SEGMENT, (SHARED_BYTES - 4 * ((2 << low) + 1)) // 6)
+
+
+def tile_room(plan: WindowPlan, low: int) -> int:
+    """Digits of a tile that shared memory holds, beside a counter and a base for each bin of a set."""
+    return min(TILE, (SHARED_BYTES - 4 * (2 * (plan.buckets >> low) + 1)) // (6 * 32) * 32)
+
+
+def whole_warps(n: int, parts: int) -> int:
+    """The size of the parts, rounded up so that they begin at multiples of 32."""
+    return -(-n // (32 * parts)) * 32
 
 
 def bins(plan: WindowPlan, low: int) -> int:
-    """Bins of 2^low keys that hold all keys."""
-    return -(-plan.total_buckets >> low)
+    """Bins of 2^low keys, those of each set of buckets apart; low < c."""
+    return plan.sets * (plan.buckets >> low)
 
 
 def sort_digits(
@@ -103,10 +142,8 @@ def sort_digits(
     cut = partition or Partition.of(plan, n, machine.processors)
     out = empty(machine, plan, capacity, stride)
     log_reversed = n.bit_length() - 1 if bit_reversed else 0
-    table: Memory | int = row_of or 0
-    cuts = (plan.width, plan.windows, plan.sets, cut.low)
-    source = (scalars, table, n, int(montgomery), log_reversed, *cuts)
-    _Sort(machine, Unit("digits.cu", curve), cut, source, out).queue()
+    sort = _Sort(machine, Unit("digits.cu", curve), cut, n, row_of or 0, log_reversed, out)
+    sort.queue(scalars, montgomery)
     return out
 
 
@@ -134,50 +171,57 @@ class _Sort:
     machine: Machine
     unit: Unit
     cut: Partition
-    source: tuple[Memory | int, ...]
+    n: int
+    row_of: Memory | int
+    log_reversed: int
     out: Digits
 
-    def queue(self) -> None:
-        """Coarse count, scan and scatter; then the same inside each bin."""
-        machine, cut, out, low = self.machine, self.cut, self.out, self.cut.low
-        count = bins(out.plan, low)
-        counts, starts, cursors, segments = (words(machine, count + 1) for _ in range(4))
+    def queue(self, scalars: Memory, montgomery: bool) -> None:
+        """Digits; coarse scan and scatter; then the pieces of the bins."""
+        machine, cut, out, plan = self.machine, self.cut, self.out, self.out.plan
+        count = bins(plan, cut.low)
+        counts, starts, cursors = (words(machine, count + 1) for _ in range(3))
         machine.fill(counts, 0)
-        scalars = out.capacity // out.plan.windows
-        blocks = self.blocks(scalars, THREADS, COUNTERS)
-        self.launch("count_coarse", blocks, *self.source, count, counts, shared=4 * count)
-        scanned = (starts, cursors, segments, out.count)
-        shared = 4 * (count + 1)
-        self.launch("scan_coarse", 1, counts, count, cut.segment, *scanned, shared=shared)
-        two = low > 0
-        lows = machine.alloc(2 * max(out.capacity, 1)) if two else 0
-        grouped = words(machine, out.capacity) if two else out.rows
-        shared = 4 * (2 * count + 1) + 6 * cut.tile * out.plan.windows
-        blocks = self.blocks(scalars, cut.tile, BLOCKS)
-        target = (out.stride, cursors, lows, out.keys, grouped)
-        self.launch("scatter_coarse", blocks, *self.source, count, cut.tile, *target, shared=shared)
-        if two:
-            self.queue_fine(lows, grouped, starts, segments, count)
+        fine = cut.low > 0
+        digits = out.keys if fine else words(machine, out.capacity)  # room until the keys come
+        cuts = (plan.width, plan.windows, plan.sets, cut.low)
+        source = (scalars, self.row_of, self.n, int(montgomery), self.log_reversed)
+        blocks = self.blocks(-(-self.n // THREADS), COUNTERS)
+        self.launch("recode", blocks, *source, *cuts, count, digits, counts, shared=4 * count)
+        pieces = machine.alloc(12 * (count + out.capacity // cut.piece + 1))
+        ends = words(machine, 2)
+        scanned = (starts, cursors, pieces, ends, out.count)
+        self.launch("scan_coarse", 1, counts, count, cut.piece, *scanned, shared=4 * (count + 1))
+        lows = machine.alloc(2 * max(out.capacity, 1)) if fine else 0
+        grouped = words(machine, out.capacity) if fine else out.rows
+        blocks = self.blocks(-(-self.n // cut.tile) * plan.windows, BLOCKS)
+        made = (digits, self.row_of, self.n, self.log_reversed)
+        target = (cut.tile, out.stride, cursors, lows, out.keys, grouped)
+        shared = 4 * (2 * (plan.buckets >> cut.low) + 1) + 6 * cut.tile
+        self.launch("scatter_coarse", blocks, *made, *cuts, *target, shared=shared)
+        if fine:
+            self.queue_fine(lows, grouped, starts, pieces, ends)
 
     def queue_fine(
-        self, lows: Memory | int, rows: Memory, starts: Memory, segments: Memory, count: int
+        self, lows: Memory | int, rows: Memory, starts: Memory, pieces: Memory, ends: Memory
     ) -> None:
         low, segment, out = self.cut.low, self.cut.segment, self.out
+        count = bins(out.plan, low)
         places = words(self.machine, count << low)
         self.machine.fill(places, 0)
-        work = -(-out.capacity // segment) + count  # segments at most
-        bounds = (starts, segments, count, low, segment)
-        blocks = self.blocks(work, 1, COUNTERS)
-        self.launch("count_fine", blocks, lows, *bounds, places, shared=4 << low)
-        blocks = self.blocks(count, 1, BLOCKS)
-        self.launch("scan_fine", blocks, starts, count, low, places, shared=4 * ((1 << low) + 1))
+        shared_pieces = 2 * (out.capacity // self.cut.piece) + 1  # at most
+        work = (pieces, ends, low)
+        blocks = self.blocks(shared_pieces, COUNTERS)
+        self.launch("count_fine", blocks, lows, *work, places, shared=4 << low)
+        blocks = self.blocks(shared_pieces, BLOCKS)
+        self.launch("scan_fine", blocks, starts, *work, places, shared=4 * ((1 << low) + 1))
+        blocks = self.blocks(count + out.capacity // self.cut.piece, BLOCKS)
         shared = 4 * ((2 << low) + 1) + 6 * segment
-        target = (places, out.keys, out.rows)
-        blocks = self.blocks(work, 1, BLOCKS)
-        self.launch("scatter_fine", blocks, lows, rows, *bounds, *target, shared=shared)
+        target = (segment, places, out.keys, out.rows)
+        self.launch("scatter_fine", blocks, lows, rows, *work, *target, shared=shared)
 
-    def blocks(self, items: int, tile: int, per_processor: int) -> int:
-        return min(-(-items // tile), per_processor * self.machine.processors)
+    def blocks(self, items: int, per_processor: int) -> int:
+        return min(items, per_processor * self.machine.processors)
 
     def launch(self, kernel: str, blocks: int, *args: Memory | int, shared: int = 0) -> None:
         self.machine.launch(self.unit, kernel, blocks, THREADS, *args, shared=shared)

@@ -4,27 +4,23 @@
 //   each d_w != 0 is one entry: key = v h + |d_w| - 1, row = t stride + index of the base | (d_w s < 0) << 31,
 //   with w = t sets + v: without tables of the bases' multiples (tables.cu) sets is the number of windows, t is 0.
 //
-// A partition by the high bits of the key (bins of 2^low keys), then one inside each bin, both by tiles that
-// reserve ranges of the output (partition.hpp). The second works on segments: tiles that lie in one bin, as
-// many as its size asks for, so that it does not matter how the keys are spread.
+// First the digits, window by window; then two partitions (partition.hpp). The coarse one, by the high bits of
+// the key, takes tiles of one window, so that a tile's runs are long: 16 entries in each of 2^10 bins. The fine
+// one gives a block a piece of a bin, as a rule the whole bin: it counts the piece's keys, knows where each
+// begins, orders segment after segment in shared memory and writes them. Only bins of more than `piece` entries,
+// which skewed scalars and a short top window make, are shared by blocks: their keys are counted beforehand,
+// and a block reserves one range of every key for its piece.
 //
-// Bytes: 64 per scalar (32 read twice) and 22 per entry: 2 + 4 written, 2 read, 2 + 4 read, 4 + 4 written;
-// 16 per bucket, cleared, counted and scanned in L2 for the most part. Zero digits are never written.
-//
-// Predicted, not measured: 2^24 scalars, c = 20, 13 windows, 218 M entries, 6.8 M buckets in 1664 bins, H200:
-// 1.1 GB of scalars, 4.8 GB of entries and 0.1 GB of buckets are 1.6 ms at 3.8 TB/s. Latency of the tiles'
-// phases, two blocks per processor: count_coarse 0.3 ms, scatter_coarse 1.0, count_fine 0.3, scatter_fine 1.1,
-// the rest 0.1; 2.8 ms in all, 0.3 more with scalars in Montgomery form. Registers per thread (limit at the
-// intended occupancy): 32 (32), 55 (64), 32 (32), 64 (64), no spills.
+// Bytes: 32 per scalar and 28 per entry: 4 written, 4 read, 2 + 4 written, 2 + 4 read, 4 + 4 written; what a
+// tile or piece reads twice, the second time comes from L2. Zero digits cost 8.
 #include "partition.hpp"
 #include "recode.hpp"
 
 namespace cuzk::CUZK_PATH {
 
 constexpr u32 threads = 512;
-constexpr u32 scalars_per_thread = 2;
-constexpr u32 entries_per_thread = 22;
-constexpr u32 none = ~0u;
+constexpr u32 batch = 8;  // loads of a thread under way at once
+constexpr u32 none = ~0u, sign = 1u << 31;
 
 // Digits of one scalar, lowest first.
 struct SignedDigits {
@@ -45,14 +41,6 @@ struct SignedDigits {
   }
 };
 
-// Which bucket set and which table of bases the windows go to, one after the other.
-struct Window {
-  u32 set = 0, table = 0;
-  inline void advance(u32 sets) {
-    if (++set == sets) set = 0, table++;
-  }
-};
-
 // Where scalars are, in which form, and which row each of them multiplies.
 struct ScalarSource {
   const Fr* scalars;
@@ -66,9 +54,9 @@ struct ScalarSource {
     u32 index = natural(place);
     return row_of ? row_of[index] : index;
   }
-  inline SignedDigits digits(size place, bool live) const {
+  inline SignedDigits digits(size place) const {
     SignedDigits out{};
-    if (!live || row(place) == none) return out;
+    if (row(place) == none) return out;
     Fr s = load(scalars + place);
     if (montgomery) s = s.to_plain();
     out.negative = fold_scalar<Fr>(s.w, out.w);
@@ -76,92 +64,121 @@ struct ScalarSource {
   }
 };
 
-// histogram[bin] += entries of one scalar.
-inline void count_digits(SignedDigits digits, u32 width, u32 windows, u32 sets, u32 low, u32* histogram) {
-  bool minus;
-  Window window;
-  for (u32 w = 0; w < windows; w++, window.advance(sets)) {
-    u32 key = digits.next(width, minus);
-    if (key != none) atomicAdd(histogram + ((window.set << (width - 1)) + key >> low), 1u);
-  }
-}
+// Entries [begin, begin + count) of one bin: what a block takes at once.
+struct Piece {
+  u32 bin, begin, count;
+};
 
 }  // namespace cuzk::CUZK_PATH
 
-// counts[bin] += entries of the bin. Shared: bins words.
-KERNEL(512, 4)
-count_coarse(const Fr* scalars, const u32* row_of, size n, size montgomery, size log_reversed, size width,
-             size windows, size sets, size low, size bins, u32* counts) {
+// digits[w n + place] = |d_w| - 1 | sign << 31, none where d_w is zero; counts[bin] += entries of the bin.
+// Shared: bins words.
+KERNEL(512, 3)
+recode(const Fr* scalars, const u32* row_of, size n, size montgomery, size log_reversed, size width, size windows,
+       size sets, size low, size bins, u32* digits, u32* counts) {
   ScalarSource source{scalars, row_of, montgomery, log_reversed};
   u32* histogram = shared_memory<u32>();
+  u32 set_bins = (u32)(bins / sets);
   clear(histogram, bins);
   __syncthreads();
-  for (size i = grid_rank(); i < n; i += grid_size())
-    count_digits(source.digits(i, true), width, windows, sets, low, histogram);
+  for (size i = grid_rank(); i < n; i += grid_size()) {
+    SignedDigits mine = source.digits(i);
+    u32* to = digits + i;
+    u32 first = 0;  // bin of the window's set
+    for (u32 w = 0; w < windows; w++, to += n) {
+      bool minus;
+      u32 key = mine.next(width, minus);
+      *to = key == none ? none : key | (minus ? sign : 0);
+      if (key != none) atomicAdd(histogram + first + (key >> low), 1u);
+      first += set_bins;
+      if (first == bins) first = 0;
+    }
+  }
   add_counts(histogram, counts, bins);
 }
 
-// One block: counts -> starts (bins + 1), a copy of it that moves, segments of `tile` entries before each bin
-// (bins + 1), the number of entries. Shared: bins + 1 words.
+// One block: counts -> starts (bins + 1), a copy of it that moves, the number of entries, and the pieces: first
+// those of the bins with more than `most` entries, ends[0] of them, then the other bins that are not empty, up
+// to ends[1]. Shared: bins + 1 words.
 KERNEL(512, 1)
-scan_coarse(const u32* counts, size bins, size tile, u32* starts, u32* cursors, u32* segments, u64* total) {
+scan_coarse(const u32* counts, size bins, size most, u32* starts, u32* cursors, Piece* pieces, u32* ends,
+            u64* total) {
   u32* sums = shared_memory<u32>();
   for (u32 k = threadIdx.x; k < bins; k += threads) sums[k] = counts[k];
   scan_in_block(sums, bins, 0);
   for (u32 k = threadIdx.x; k <= bins; k += threads) starts[k] = cursors[k] = sums[k];
   if (threadIdx.x == 0) *total = sums[bins];
   __syncthreads();
-  for (u32 k = threadIdx.x; k < bins; k += threads) sums[k] = (counts[k] + tile - 1) / tile;
+  for (u32 k = threadIdx.x; k < bins; k += threads) sums[k] = counts[k] > most ? (counts[k] + most - 1) / most : 0;
   scan_in_block(sums, bins, 0);
-  for (u32 k = threadIdx.x; k <= bins; k += threads) segments[k] = sums[k];
+  u32 shared = sums[bins];
+  for (u32 k = threadIdx.x; k < bins; k += threads) {
+    u32 begin = starts[k], end = begin + counts[k];
+    for (u32 j = sums[k]; j < sums[k + 1]; j++, begin += most)
+      pieces[j] = {k, begin, end - begin < most ? end - begin : (u32)most};
+  }
+  __syncthreads();
+  for (u32 k = threadIdx.x; k < bins; k += threads) sums[k] = counts[k] > 0 && counts[k] <= most;
+  scan_in_block(sums, bins, shared);
+  for (u32 k = threadIdx.x; k < bins; k += threads)
+    if (sums[k] < sums[k + 1]) pieces[sums[k]] = {k, starts[k], counts[k]};
+  if (threadIdx.x == 0) ends[0] = shared, ends[1] = sums[bins];
 }
 
 // Entries grouped by bin: their rows, and of their keys the last `low` bits (lows) or, if that is all there
-// is to do (low = 0), the keys. Shared: 2 bins + 1 words, a word and a half for each of tile * windows entries.
+// is to do (low = 0), the keys. Tile t is part t / windows of window t % windows: neighbours reserve in
+// different bins, and read the same part of row_of. Shared: 2 bins of a set + 1 words, a word and a half for
+// each digit of a tile.
 KERNEL(512, 2)
-scatter_coarse(const Fr* scalars, const u32* row_of, size n, size montgomery, size log_reversed, size width,
-               size windows, size sets, size low, size bins, size tile, size stride, u32* cursors, u16* lows,
-               u32* keys, u32* rows) {
-  constexpr u32 sign = 1u << 15, one_table = scalars_per_thread * threads;  // beside a place in the tile: at most 32
-  ScalarSource source{scalars, row_of, montgomery, log_reversed};
-  u32* starts = shared_memory<u32>();
-  u32* bases = starts + bins + 1;
-  u32* tile_keys = bases + bins;
-  u16* tile_places = reinterpret_cast<u16*>(tile_keys + tile * windows);
-  for (size begin = blockIdx.x * tile; begin < n; begin += gridDim.x * tile) {
-    clear(starts, bins);
-    SignedDigits mine[scalars_per_thread];
-#pragma unroll
-    for (u32 j = 0; j < scalars_per_thread; j++) {
-      u32 place = j * threads + threadIdx.x;
-      mine[j] = source.digits(begin + place, place < tile && begin + place < n);
-    }
+scatter_coarse(const u32* digits, const u32* row_of, size n, size log_reversed, size width, size windows, size sets,
+               size low, size tile, size stride, u32* cursors, u16* lows, u32* keys, u32* rows) {
+  ScalarSource source{nullptr, row_of, 0, log_reversed};
+  u32 bins = 1u << (width - 1 - low);  // of a set
+  u32* places = shared_memory<u32>();
+  u32* bases = places + bins + 1;
+  u32* tile_digits = bases + bins;
+  u16* tile_places = reinterpret_cast<u16*>(tile_digits + tile);  // a tile has at most 2^16
+  size tiles = (n + tile - 1) / tile * windows;
+  for (size t = blockIdx.x; t < tiles; t += gridDim.x) {
+    size begin = t / windows * tile;
+    u32 w = (u32)(t % windows), set = w % (u32)sets, table = w / (u32)sets;
+    u32 count = (u32)(n - begin < tile ? n - begin : tile);
+    const u32* from = digits + w * n + begin;
+    clear(places, bins);
     __syncthreads();
+    for (u32 first = threadIdx.x; first < count; first += batch * threads) {
+      u32 digit[batch];
 #pragma unroll
-    for (u32 j = 0; j < scalars_per_thread; j++) count_digits(mine[j], width, windows, sets, low, starts);
-    scan_in_block(starts, bins, 0);
-    u32 total = starts[bins];
-    reserve(starts, bases, bins, cursors);
+      for (u32 j = 0; j < batch; j++) digit[j] = first + j * threads < count ? from[first + j * threads] : none;
 #pragma unroll
-    for (u32 j = 0; j < scalars_per_thread; j++) {
-      Window window;
-      for (u32 w = 0; w < windows; w++, window.advance(sets)) {
-        bool minus;
-        u32 key = mine[j].next(width, minus);
-        bool live = key != none;
-        key += window.set << (width - 1);
-        u32 at = take_place(starts, key >> low, live);
+      for (u32 j = 0; j < batch; j++)
+        if (digit[j] != none) atomicAdd(places + ((digit[j] & ~sign) >> low), 1u);
+    }
+    scan_in_block(places, bins, 0);
+    u32 total = places[bins];
+    reserve(places, bases, bins, cursors + set * bins);
+    for (u32 first = 0; first < count; first += batch * threads) {
+      u32 digit[batch];
+#pragma unroll
+      for (u32 j = 0; j < batch; j++) {
+        u32 i = first + j * threads + threadIdx.x;
+        digit[j] = i < count ? from[i] : none;
+      }
+#pragma unroll
+      for (u32 j = 0; j < batch; j++) {
+        bool live = digit[j] != none;
+        u32 at = take_place(places, (digit[j] & ~sign) >> low, live);
         if (!live) continue;
-        tile_keys[at] = key;
-        tile_places[at] = (u16)(j * threads + threadIdx.x + window.table * one_table | (minus ? sign : 0));
+        tile_digits[at] = digit[j];
+        tile_places[at] = (u16)(first + j * threads + threadIdx.x);
       }
     }
     __syncthreads();
+#pragma unroll 4
     for (u32 i = threadIdx.x; i < total; i += threads) {
-      u32 key = tile_keys[i], place = tile_places[i], at = bases[key >> low] + i;
-      u32 table = (place & (sign - 1)) / one_table;
-      rows[at] = source.row(begin + place % one_table) + table * (u32)stride | (place & sign) << 16;
-      if (low == 0) keys[at] = key;
+      u32 digit = tile_digits[i], key = digit & ~sign, at = bases[key >> low] + i;
+      rows[at] = source.row(begin + tile_places[i]) + table * (u32)stride | (digit & sign);
+      if (low == 0) keys[at] = (set << (width - 1)) + key;
       if (low > 0) lows[at] = (u16)(key & ((1u << low) - 1));
     }
     __syncthreads();
@@ -170,115 +187,128 @@ scatter_coarse(const Fr* scalars, const u32* row_of, size n, size montgomery, si
 
 namespace cuzk::CUZK_PATH {
 
-// One segment: entries [begin, begin + count), all of one bin.
-struct Segment {
-  u32 bin, begin, count;
-};
-
-// Segment t; the whole block looks. Ends with a barrier.
-inline Segment find_segment(const u32* starts, const u32* segments, u32 bins, u32 tile, u32 t) {
-  __shared__ u32 found;
-  constexpr u32 batch = 4;
-  u32 mine = none;
-  for (u32 from = threadIdx.x; from < bins; from += batch * blockDim.x) {
-    u32 k[batch], first[batch], end[batch];
+// histogram[key] += 1 for `count` entries. The block calls.
+inline void count_keys(const u16* lows, u32 count, u32* histogram) {
+  for (u32 first = threadIdx.x; first < count; first += batch * threads) {
+    u32 key[batch];
 #pragma unroll
-    for (u32 j = 0; j < batch; j++) {
-      k[j] = from + j * blockDim.x < bins ? from + j * blockDim.x : bins - 1;
-      first[j] = segments[k[j]], end[j] = segments[k[j] + 1];
-    }
+    for (u32 j = 0; j < batch; j++) key[j] = first + j * threads < count ? lows[first + j * threads] : none;
 #pragma unroll
     for (u32 j = 0; j < batch; j++)
-      if (first[j] <= t && t < end[j]) mine = k[j];
+      if (key[j] != none) atomicAdd(histogram + key[j], 1u);
   }
-  if (mine != none) found = mine;  // the last bin may be looked at twice
+}
+
+// The entries ordered by key in shared memory. `places`: of the first entry of each key; they move to the last's end.
+inline void order_by_key(const u16* lows, const u32* rows, u32 count, u32* places, u16* ordered_lows,
+                         u32* ordered_rows) {
+  for (u32 first = 0; first < count; first += batch * threads) {
+    u32 key[batch], row[batch];
+#pragma unroll
+    for (u32 j = 0; j < batch; j++) {
+      u32 i = first + j * threads + threadIdx.x;
+      key[j] = i < count ? lows[i] : none;
+      row[j] = i < count ? rows[i] : 0;
+    }
+#pragma unroll
+    for (u32 j = 0; j < batch; j++) {
+      bool live = key[j] != none;
+      u32 at = take_place(places, key[j], live);
+      if (live) ordered_lows[at] = (u16)key[j], ordered_rows[at] = row[j];
+    }
+  }
   __syncthreads();
-  u32 bin = found, begin = starts[bin] + (t - segments[bin]) * tile, left = starts[bin + 1] - begin;
-  __syncthreads();
-  return {bin, begin, left < tile ? left : tile};
+}
+
+// Entry i of those ordered leaves for place bases[key] + i.
+inline void write_ordered(const u16* ordered_lows, const u32* ordered_rows, u32 count, const u32* bases,
+                          u32 first_key, u32* keys, u32* rows) {
+  for (u32 first = threadIdx.x; first < count; first += batch * threads) {
+    u32 key[batch], at[batch], row[batch];
+#pragma unroll
+    for (u32 j = 0; j < batch; j++) {
+      u32 i = first + j * threads < count ? first + j * threads : count - 1;
+      key[j] = ordered_lows[i], row[j] = ordered_rows[i];
+    }
+#pragma unroll
+    for (u32 j = 0; j < batch; j++) at[j] = bases[key[j]] + first + j * threads;
+#pragma unroll
+    for (u32 j = 0; j < batch; j++)
+      if (first + j * threads < count) keys[at[j]] = first_key + key[j], rows[at[j]] = row[j];
+  }
 }
 
 }  // namespace cuzk::CUZK_PATH
 
-// counts[key] += entries of the key. Shared: 2^low words.
-KERNEL(512, 4)
-count_fine(const u16* lows, const u32* starts, const u32* segments, size bins, size low, size tile, u32* counts) {
-  constexpr u32 batch = entries_per_thread / 2;  // loads of a thread under way at once
+// counts[key] += entries of the key, in the bins that blocks share. Shared: 2^low words.
+KERNEL(512, 4) count_fine(const u16* lows, const Piece* pieces, const u32* ends, size low, u32* counts) {
   u32* histogram = shared_memory<u32>();
   u32 keys = 1u << low;
-  for (u32 t = blockIdx.x; t < segments[bins]; t += gridDim.x) {
-    Segment segment = find_segment(starts, segments, bins, tile, t);
+  for (u32 t = blockIdx.x; t < ends[0]; t += gridDim.x) {
+    Piece piece = pieces[t];
     clear(histogram, keys);
     __syncthreads();
-    for (u32 first = threadIdx.x; first < segment.count; first += batch * threads) {
-      u32 key[batch];
-#pragma unroll
-      for (u32 j = 0; j < batch; j++) {
-        u32 i = first + j * threads;
-        key[j] = i < segment.count ? lows[segment.begin + i] : none;
-      }
-#pragma unroll
-      for (u32 j = 0; j < batch; j++)
-        if (key[j] != none) atomicAdd(histogram + key[j], 1u);
-    }
-    add_counts(histogram, counts + ((size)segment.bin << low), keys);
+    count_keys(lows + piece.begin, piece.count, histogram);
+    add_counts(histogram, counts + ((size)piece.bin << low), keys);
     __syncthreads();
   }
 }
 
-// counts of the keys of a bin -> place of the first entry of each key. Shared: 2^low + 1 words.
-KERNEL(512, 2) scan_fine(const u32* starts, size bins, size low, u32* counts) {
+// In those bins: counts of keys -> place of the first entry of each key. Shared: 2^low + 1 words.
+KERNEL(512, 2)
+scan_fine(const u32* starts, const Piece* pieces, const u32* ends, size low, u32* counts) {
   u32* places = shared_memory<u32>();
   u32 keys = 1u << low;
-  for (u32 bin = blockIdx.x; bin < bins; bin += gridDim.x) {
-    if (starts[bin] == starts[bin + 1]) continue;
-    u32* here = counts + ((size)bin << low);
+  for (u32 t = blockIdx.x; t < ends[0]; t += gridDim.x) {
+    Piece piece = pieces[t];
+    if (piece.begin != starts[piece.bin]) continue;  // one block for each bin
+    u32* here = counts + ((size)piece.bin << low);
     for (u32 k = threadIdx.x; k < keys; k += threads) places[k] = here[k];
-    scan_in_block(places, keys, starts[bin]);
+    scan_in_block(places, keys, piece.begin);
     for (u32 k = threadIdx.x; k < keys; k += threads) here[k] = places[k];
     __syncthreads();
   }
 }
 
-// Entries sorted by key. Shared: 2^(low + 1) + 1 words, a word and a half for each of `tile` entries.
+// Entries sorted by key. Shared: 2^(low + 1) + 1 words, a word and a half for each of `segment` entries.
 KERNEL(512, 2)
-scatter_fine(const u16* lows, const u32* rows_in, const u32* starts, const u32* segments, size bins, size low,
-             size tile, u32* cursors, u32* keys, u32* rows) {
+scatter_fine(const u16* lows, const u32* rows_in, const Piece* pieces, const u32* ends, size low, size segment,
+             u32* cursors, u32* keys, u32* rows) {
   u32 bin_keys = 1u << low;
   u32* places = shared_memory<u32>();
   u32* bases = places + bin_keys + 1;
   u32* tile_rows = bases + bin_keys;
-  u16* tile_lows = reinterpret_cast<u16*>(tile_rows + tile);
-  for (u32 t = blockIdx.x; t < segments[bins]; t += gridDim.x) {
-    Segment segment = find_segment(starts, segments, bins, tile, t);
+  u16* tile_lows = reinterpret_cast<u16*>(tile_rows + segment);
+  for (u32 t = blockIdx.x; t < ends[1]; t += gridDim.x) {
+    Piece piece = pieces[t];
+    bool many = piece.count > segment;
+    u32 first_key = piece.bin << low, end = piece.begin + piece.count;
     clear(places, bin_keys);
     __syncthreads();
-    u32 held[entries_per_thread];  // low bits of the key, rank among the tile's entries of that key above them
-#pragma unroll
-    for (u32 j = 0; j < entries_per_thread; j++) {
-      u32 i = j * threads + threadIdx.x;
-      held[j] = i < segment.count ? lows[segment.begin + i] : 0;
-    }
-#pragma unroll
-    for (u32 j = 0; j < entries_per_thread; j++)
-      held[j] |= take_place(places, held[j], j * threads + threadIdx.x < segment.count) << 16;
+    count_keys(lows + piece.begin, piece.count, places);
     scan_in_block(places, bin_keys, 0);
-    reserve(places, bases, bin_keys, cursors + ((size)segment.bin << low));
-#pragma unroll
-    for (u32 j = 0; j < entries_per_thread; j++) {
-      u32 i = j * threads + threadIdx.x;
-      if (i >= segment.count) continue;
-      u32 key = held[j] & 0xffff, at = places[key] + (held[j] >> 16);
-      tile_lows[at] = (u16)key;
-      tile_rows[at] = rows_in[segment.begin + i];
+    if (t < ends[0]) reserve(places, bases, bin_keys, cursors + first_key);
+    for (u32 k = threadIdx.x; k < bin_keys; k += threads) {
+      if (t >= ends[0]) bases[k] = piece.begin;
+      if (many) bases[k] += places[k];  // where the key's next entry goes; less its place in the segment below
     }
     __syncthreads();
-    for (u32 i = threadIdx.x; i < segment.count; i += threads) {
-      u32 key = tile_lows[i], at = bases[key] + i;
-      keys[at] = (segment.bin << low) + key;
-      rows[at] = tile_rows[i];
+    for (u32 begin = piece.begin, count; begin < end; begin += count) {
+      count = end - begin < segment ? end - begin : (u32)segment;
+      if (many) {
+        clear(places, bin_keys);
+        __syncthreads();
+        count_keys(lows + begin, count, places);
+        scan_in_block(places, bin_keys, 0);
+        for (u32 k = threadIdx.x; k < bin_keys; k += threads) bases[k] -= places[k];
+        __syncthreads();
+      }
+      order_by_key(lows + begin, rows_in + begin, count, places, tile_lows, tile_rows);
+      write_ordered(tile_lows, tile_rows, count, bases, first_key, keys, rows);
+      __syncthreads();
+      if (many)
+        for (u32 k = threadIdx.x; k < bin_keys; k += threads) bases[k] += places[k];
     }
-    __syncthreads();
   }
 }
 
