@@ -33,15 +33,13 @@ def by_row(machine: Machine, curve: Curve, digits: Digits, low: int) -> Digits:
 def by_column(machine: Machine, curve: Curve, digits: Digits, low: int) -> Digits:
     """Keys are columns, 2^``low`` a window."""
     plan, high = coarse(digits.plan, low), digits.plan.width - 1 - low
-    cursors = words(machine, plan.total_buckets)
+    cursors = words(machine, plan.total_buckets + 1)
     keys, rows = (words(machine, digits.capacity) for _ in range(2))
     machine.fill(cursors, 0)
     given = (digits.keys, digits.count, low, high)
     launch(machine, curve, digits, "count_columns", *given, cursors)
     unit = Unit("lines.cu", curve)
-    machine.launch(
-        unit, "scan_columns", 1, SCAN_THREADS, cursors, plan.total_buckets, shared=4 * SCAN_THREADS
-    )
+    machine.launch(unit, "scan_columns", 1, SCAN_THREADS, cursors, plan.total_buckets)
     launch(
         machine, curve, digits, "place_columns",
         digits.keys, digits.rows, digits.count, low, high, cursors, keys, rows,

@@ -3,7 +3,7 @@
 // by column it is a counting sort (the order inside a column is free).
 //
 // Bytes an entry: by row 8; by column 4 and an atomic operation to count, then 16, of which 8 scattered.
-#include "kernel.hpp"
+#include "partition.hpp"
 
 inline u32 column_of(u32 key, size low_bits, size high_bits) {
   return key >> (low_bits + high_bits) << low_bits | key & ((1u << low_bits) - 1);
@@ -18,28 +18,8 @@ KERNEL(256, 4) count_columns(const u32* keys, const size* count, size low_bits, 
     atomicAdd(counts + column_of(keys[i], low_bits, high_bits), 1u);
 }
 
-// counts[i] = counts[0] + ... + counts[i - 1]; one block. Entries are fewer than 2^31.
-KERNEL(1024, 1) scan_columns(u32* counts, size n) {
-  u32* totals = shared_memory<u32>();
-  const size each = (n + blockDim.x - 1) / blockDim.x, begin = threadIdx.x * each;
-  const size end = begin + each < n ? begin + each : n;
-  u32 total = 0;
-  for (size i = begin; i < end; i++) total += counts[i];
-  totals[threadIdx.x] = total;
-  __syncthreads();
-  for (u32 by = 1; by < blockDim.x; by *= 2) {
-    u32 before = threadIdx.x >= by ? totals[threadIdx.x - by] : 0;
-    __syncthreads();
-    totals[threadIdx.x] += before;
-    __syncthreads();
-  }
-  u32 place = totals[threadIdx.x] - total;
-  for (size i = begin; i < end; i++) {
-    u32 here = counts[i];
-    counts[i] = place;
-    place += here;
-  }
-}
+// One block: counts[i] becomes counts[0] + ... + counts[i - 1], i <= n. Entries are fewer than 2^31.
+KERNEL(1024, 1) scan_columns(u32* counts, size n) { scan_in_block(counts, (u32)n, 0); }
 
 // `cursors`: where the next entry of each column goes.
 KERNEL(256, 4) place_columns(const u32* keys, const u32* rows, const size* count, size low_bits, size high_bits,
