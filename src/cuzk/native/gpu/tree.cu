@@ -4,6 +4,7 @@
 //
 // The list is the entries [skip, skip + limit) of *total, fewer where there are no more; `keys` and `rows`
 // point at the first of them, skip is even. The new list is written from entry *base on.
+#include "partition.hpp"
 #include "tree.hpp"
 
 namespace cuzk::CUZK_PATH {
@@ -37,26 +38,6 @@ struct Couples {
   bool is_pair(size step) const { return keys[step].x == keys[step].y; }
 };
 
-// The sum of `value` over the threads before this one; after the call *sum is that of all.
-inline size before_in_block(size value, size* sum) {
-  __shared__ size warp_sums[plan_warps];
-  unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  size inclusive = value;
-  for (unsigned by = 1; by < 32; by *= 2) {
-    size other = __shfl_up_sync(~0u, inclusive, by);
-    if (lane >= by) inclusive += other;
-  }
-  if (lane == 31) warp_sums[warp] = inclusive;
-  __syncthreads();
-  size before = 0;
-  *sum = 0;
-  for (unsigned w = 0; w < plan_warps; w++) {
-    if (w < warp) before += warp_sums[w];
-    *sum += warp_sums[w];
-  }
-  return before + inclusive - value;
-}
-
 // The blocks that share a processor come to their inversions at different times, so that the others work
 // meanwhile, and one's memory-bound way up meets another's way back: their first steps are 1 / blocks,
 // 2 / blocks, ... of the others. A short step is not worth a second inversion.
@@ -71,27 +52,29 @@ inline size first_step(size longest) {
 // counts[b] = pairs among the couples of block b.
 KERNEL(plan_threads, 1)
 tree_count(const u32* keys, const u64* total, size skip, size limit, u32* counts) {
-  size length = list_length(total, skip, limit), mine = 0, sum;
+  size length = list_length(total, skip, limit);
+  u32 mine = 0, sum;
   if (2 * blockIdx.x * plan_couples >= length) return;
   Couples own(keys, length);
 #pragma unroll
   for (size step = 0; step < plan_steps; step++) mine += own.is_pair(step);
-  before_in_block(mine, &sum);
-  if (threadIdx.x == 0) counts[blockIdx.x] = (u32)sum;
+  sum_before(mine, sum);
+  if (threadIdx.x == 0) counts[blockIdx.x] = sum;
 }
 
 // counts[b] becomes the sum of those before it. One block.
 KERNEL(plan_threads, 1)
 tree_scan(u32* counts, const u64* total, size skip, size limit, const u64* base, Round* round) {
-  size length = list_length(total, skip, limit), sum;
+  size length = list_length(total, skip, limit);
   size blocks = (length + 2 * plan_couples - 1) / (2 * plan_couples);
   size share = (blocks + plan_threads - 1) / plan_threads, begin = threadIdx.x * share;
-  size end = begin + share < blocks ? begin + share : blocks, mine = 0;
+  size end = begin + share < blocks ? begin + share : blocks;
+  u32 mine = 0, sum;  // pairs are fewer than 2^31
   for (size b = begin; b < end; b++) mine += counts[b];
-  size before = before_in_block(mine, &sum);
+  u32 before = sum_before(mine, sum);
   for (size b = begin; b < end; b++) {
     u32 count = counts[b];
-    counts[b] = (u32)before;
+    counts[b] = before;
     before += count;
   }
   if (threadIdx.x == 0) *round = {sum, length - sum, *base + length - sum};
@@ -103,7 +86,7 @@ tree_place(const u32* keys, const u32* rows, const Point* points, const u64* tot
            const u32* counts, const u64* base, u32* couples, u32* keys_out, Point* points_out) {
   __shared__ u32 masks[plan_steps * plan_warps], pairs_before[plan_steps * plan_warps];
   __shared__ unsigned short stays[2 * plan_couples];  // which entries of the block
-  size length = list_length(total, skip, limit), first = 2 * blockIdx.x * plan_couples, pairs;
+  size length = list_length(total, skip, limit), first = 2 * blockIdx.x * plan_couples;
   if (first >= length) return;
   unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   Couples own(keys, length);
@@ -114,8 +97,8 @@ tree_place(const u32* keys, const u32* rows, const Point* points, const u64* tot
   }
   __syncthreads();
   bool counts_one = threadIdx.x < plan_steps * plan_warps;
-  size before = before_in_block(counts_one ? __popc(masks[threadIdx.x]) : 0, &pairs);
-  if (counts_one) pairs_before[threadIdx.x] = (u32)before;
+  u32 pairs, before = sum_before(counts_one ? (u32)__popc(masks[threadIdx.x]) : 0, pairs);
+  if (counts_one) pairs_before[threadIdx.x] = before;
   __syncthreads();
   u32 earlier = counts[blockIdx.x];
   keys_out += *base, points_out += *base;
