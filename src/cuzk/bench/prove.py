@@ -20,10 +20,11 @@ from cuzk.errors import KernelError, ProofError
 from cuzk.groth16 import BELLMAN, PREPARED, Proof, ProvingKey
 from cuzk.prover import prove, reside
 from cuzk.prover.evaluate import evaluate
+from cuzk.prover.prepare import prepare_key
 from cuzk.prover.quotient import quotient
 from cuzk.prover.resident import workload
 from cuzk.r1cs import Matrices
-from cuzk.setup import Secrets, insecure_setup, prepare
+from cuzk.setup import Secrets, insecure_setup
 from cuzk.setup.scalars import multiple
 from cuzk.vectors import Points, Scalars
 from cuzk.verifier import Verifier
@@ -53,7 +54,7 @@ class ProveCase:
         curve = backend.curve
         matrices, witness = dense(curve, self.log_n, threads)
         made = None if self.verified else synthetic_key(matrices, self.recipe, threads)
-        key = made.key if made else real_key(matrices, self.recipe, threads)
+        key = made.key if made else real_key(matrices, self.recipe, threads, backend)
         without_c = replace(matrices, c=None)  # as a .zkey has it
         backend.plan(workload(key, without_c, repeated=self.repeated))
         resident = reside(key, without_c, backend)
@@ -112,13 +113,14 @@ class ProveCase:
                 )
 
 
-def real_key(matrices: Matrices, recipe: str, threads: int) -> ProvingKey:
-    """From known secrets."""
+def real_key(
+    matrices: Matrices, recipe: str, threads: int, backend: Backend | str = "cpu"
+) -> ProvingKey:
+    """From known secrets; prepared on ``backend`` where the recipe says so."""
     if recipe != PREPARED:
         return insecure_setup(matrices, SECRETS, recipe, threads=threads)
-    return prepare(
-        insecure_setup(matrices, SECRETS, BELLMAN, threads=threads), matrices, threads=threads
-    )
+    key = insecure_setup(matrices, SECRETS, BELLMAN, threads=threads)
+    return prepare_key(key, matrices, device=backend, threads=threads)
 
 
 def quotient_scalars(key: ProvingKey, witness: Scalars, threads: int) -> Scalars:

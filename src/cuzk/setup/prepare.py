@@ -9,8 +9,8 @@ H_i = tau^i Z(tau)/delta (H_(n-1) = 0: the quotient never reaches it) is linear 
     sum_k C(w^k) M_k = sum_wires w_i N_i,   N_i = sum_k C_ki M_k
 
 N_i joins L_i: the query then covers every wire, the public ones with N_i alone. The proof is the same
-group element for the same r and s. Cost, once per key: n log2 n scalings of points, on the CPU a tenth of a
-millisecond of a core each; whoever has a device for them gives it (``on``).
+group element for the same r and s. Cost, once per key: n log2 n scalings of points, of which a core
+does 10,000 a second; whoever has a device for them gives it (``on``).
 """
 
 from __future__ import annotations
