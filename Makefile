@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/cuzk -type f -not -name '*.so' -not -path '*/__pycache__/*')
 
-.PHONY: prove test check slow interop gpu bench clean
+.PHONY: prove test check slow sanitize interop gpu bench clean
 
 # Prove the example circuit from nothing and verify the proof.
 prove: .venv/installed
@@ -26,6 +26,16 @@ check: .venv/installed .venv/check
 
 slow: .venv/installed .venv/test
 	$(BIN)/pytest -m slow
+
+# The kernels in the emulator with the address and undefined behaviour sanitizers, then in random orders of
+# threads and blocks; both leave rubbish in memory that nobody wrote. Needs gcc's libasan and libubsan.
+EMULATED := $(wildcard tests/backends/test_*.py)
+CXX_LIB = $(shell $(CXX) -print-file-name=$(1))
+sanitize: .venv/installed .venv/test
+	CUZK_SANITIZE=1 CUZK_POISON=0x5A LD_PRELOAD="$(call CXX_LIB,libasan.so) $(call CXX_LIB,libubsan.so) $(call CXX_LIB,libstdc++.so.6)" \
+	  ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=0:detect_odr_violation=0 PYTHONMALLOC=malloc \
+	  $(BIN)/pytest -p no:xdist -m "not slow and not gpu" $(EMULATED)
+	for seed in 1 2 3; do CUZK_SHUFFLE=$$seed CUZK_POISON=$$seed $(BIN)/pytest -m "not slow and not gpu" $(EMULATED) || exit 1; done
 
 # Against circom, circomlib, snarkjs, solc and an Ethereum virtual machine from npm: needs Node.js.
 interop: .venv/installed .venv/test build/interop/node_modules

@@ -19,7 +19,7 @@ from cuzk.backends.cuda.machine import Memory, Unit
 from cuzk.curves import BLS12_381, Curve
 from cuzk.errors import DeviceUnavailable, KernelError, OutOfMemory
 from cuzk.vectors import Scalars
-from emulator.driver import FakeDriver, install
+from emulator.driver import STATIC_SHARED, FakeDriver, install
 
 VECTOR = Unit("vector.cu", BLS12_381)
 
@@ -248,10 +248,13 @@ def test_much_shared_memory_is_asked_for(machine: CudaMachine, driver: FakeDrive
     launch: Callable[[int], None] = lambda shared: machine.launch(  # noqa: E731
         VECTOR, "pointwise", 1, 32, memory, 0, 0, 0, memory, 0, shared=shared
     )
-    for shared in (48 << 10, 100 << 10, 64 << 10, 100 << 10):
+    unasked = (48 << 10) - STATIC_SHARED  # a block's static shared memory is part of its 48 KiB
+    launch(unasked)
+    assert "cuFuncSetAttribute" not in driver.calls
+    for shared in (unasked + 1, 48 << 10, 100 << 10, 64 << 10, 100 << 10):
         launch(shared)
     machine.finish()
-    assert driver.calls.count("cuFuncSetAttribute") == 1
+    assert driver.calls.count("cuFuncSetAttribute") == 3
 
 
 def test_machine_comes_with_the_kernels_of_a_curve(

@@ -1,7 +1,11 @@
 """A machine for the CUDA backend without a GPU: its kernels, compiled for the host, run in emulated grids.
 
 Slow and exact: the same sources, indices and launches as on a GPU, one block after the other. What it
-cannot show is what only hardware does: races between warps, PTX, speed.
+cannot show is what only hardware does: PTX, what happens between two barriers at once, speed.
+
+Three variables make it stricter, for `make sanitize`: CUZK_SANITIZE=1 builds with the address and undefined
+behaviour sanitizers (their libraries must be preloaded) and ends memory at its last byte; CUZK_SHUFFLE=seed runs
+blocks, and threads between barriers, in random order; CUZK_POISON=byte is what memory nobody wrote holds.
 """
 
 from __future__ import annotations
@@ -35,6 +39,19 @@ ONE_GRID = threading.Lock()  # the emulator's state is one per process
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 COMPILER = [os.environ.get("CXX", "c++"), "-std=c++20", "-O2", "-fPIC", "-shared", "-w", "-fno-strict-aliasing"]  # fmt: skip
 
+LIBC = ctypes.CDLL(None)
+SANITIZE = os.environ.get("CUZK_SANITIZE") == "1"
+SEED = int(os.environ.get("CUZK_SHUFFLE", "0"))
+POISON = int(os.environ.get("CUZK_POISON", "0xC7"), 0)
+if SANITIZE:  # kernels make pointers beyond arrays that they do not follow: no pointer-overflow
+    COMPILER += ["-g1", "-fsanitize=address,undefined", "-fno-sanitize=pointer-overflow", "-fno-sanitize-recover=all"]  # fmt: skip
+
+
+class Options(ctypes.Structure):
+    """``emulator::Options`` of grid.hpp."""
+
+    _fields_ = [("seed", ctypes.c_ulonglong), ("poison", ctypes.c_int)]
+
 
 def kernels(unit: Unit) -> list[str]:
     """Names of a source file's kernels."""
@@ -67,7 +84,8 @@ def library(unit: Unit) -> ctypes.CDLL:
         f'extern "C" unsigned parameters_{name}() {{ return emulator::parameters({name}); }}'
         for name in kernels(unit)
     )
-    text = f'#include "grid.hpp"\n#include "gpu/{unit.file}"\n{trampolines}\n'
+    options = 'extern "C" emulator::Options* emulator_options() { return &emulator::options; }'
+    text = f'#include "grid.hpp"\n#include "gpu/{unit.file}"\n{trampolines}\n{options}\n'
     flags = [f"-D{name}={value}" for name, value in sorted(symbols.items())]
     sources = sorted(included(NATIVE / "gpu" / unit.file) | {HERE / "grid.hpp"})
     state = "".join(
@@ -86,7 +104,10 @@ def library(unit: Unit) -> ctypes.CDLL:
             paths = [f"-I{path}" for path in (HERE, NATIVE, NATIVE / "gpu", work)]
             subprocess.run([*COMPILER, *flags, *paths, str(work / "unit.cpp"), "-o", str(work / "unit.so")], check=True)  # fmt: skip
             (work / "unit.so").rename(built)
-    return ctypes.CDLL(str(built))
+    loaded = ctypes.CDLL(str(built))
+    loaded.emulator_options.restype = ctypes.POINTER(Options)
+    loaded.emulator_options()[0] = Options(SEED, POISON)
+    return loaded
 
 
 class EmulatedMachine:
@@ -181,13 +202,24 @@ class _Block:
     """Memory that starts as rubbish and leaves the books when it is dropped."""
 
     def __init__(self, books: dict[int, int], nbytes: int) -> None:
-        self.array = np.full(nbytes + 256, 0xC7, np.uint8)
-        self.address = (self.array.ctypes.data + 255) // 256 * 256
+        if SANITIZE:  # of the allocator itself, which knows where it ends
+            place = ctypes.c_void_p()
+            if LIBC.posix_memalign(
+                ctypes.byref(place), ctypes.c_size_t(256), ctypes.c_size_t(nbytes)
+            ):
+                raise MemoryError
+            self.address = place.value or 0
+            ctypes.memset(self.address, POISON, nbytes)
+        else:
+            self.array = np.full(nbytes + 256, POISON, np.uint8)
+            self.address = (self.array.ctypes.data + 255) // 256 * 256
         self._books = books
         books[id(self)] = nbytes
 
     def __del__(self) -> None:
         self._books.pop(id(self), None)
+        if SANITIZE:
+            LIBC.free(ctypes.c_void_p(self.address))
 
 
 def expect_contiguous(array: NDArray[Any], memory: Memory) -> None:

@@ -29,6 +29,9 @@ from cuzk.backends.cuda.driver import STICKY
 from cuzk.backends.cuda.machine import Unit
 from emulator import kernels, library
 
+STATIC_SHARED = (
+    132  # bytes of each kernel: it counts for what a launch may have without being asked
+)
 ONE_AT_A_TIME = threading.Lock()  # a unit of the emulator runs one grid
 OK = real.CUresult.CUDA_SUCCESS
 Answer = tuple[Any, ...]
@@ -64,7 +67,7 @@ class Event:
 class Function:
     unit: Unit
     name: str
-    shared: int = 48 << 10
+    shared: int = (48 << 10) - STATIC_SHARED
 
 
 class FakeDriver:
@@ -268,6 +271,10 @@ class FakeDriver:
     def _cuFuncGetParamInfo(self, function: Function, index: int) -> Any:
         count = library(function.unit)[f"parameters_{function.name}"]()
         return (8 * index, 8) if index < count else status("INVALID_VALUE")
+
+    def _cuFuncGetAttribute(self, name: Any, function: Function) -> Answer:
+        assert name == real.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+        return (STATIC_SHARED,)
 
     def _cuFuncSetAttribute(self, function: Function, name: Any, value: int) -> Answer:
         function.shared = value

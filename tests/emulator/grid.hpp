@@ -13,7 +13,14 @@
 #include <functional>
 #include <memory>
 #include <tuple>
+#include <utility>
 #include <vector>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_UNPOISON_MEMORY_REGION(address, bytes)
+#endif
 
 #define CUZK_EMULATED 1
 #define __global__
@@ -89,15 +96,38 @@ struct Fiber {
   State state = done;
 };
 
+struct Release {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
 struct Block {
   std::vector<std::unique_ptr<Fiber>> fibers;
-  std::vector<unsigned long long> dynamic_shared;
+  std::unique_ptr<void, Release> dynamic_shared;  // to the byte: the address sanitizer sees what is beyond
+  std::size_t shared_bytes = 0;
+  std::vector<unsigned> order;  // of its threads, where it is random
   unsigned long long exchange[64][32];  // per warp: what lanes show each other
   Context scheduler;
   std::function<void()> body;
   unsigned current = 0;
 };
 inline Block block;
+
+// What tests choose (tests/emulator/__init__.py): a seed for the order of blocks and of the threads between
+// barriers (0: threads forwards and backwards, blocks in order), and what memory nobody wrote holds.
+struct Options {
+  unsigned long long seed = 0;
+  int poison = 0xa5;
+};
+inline Options options;
+
+inline unsigned random_below(unsigned n) {
+  options.seed ^= options.seed << 13, options.seed ^= options.seed >> 7, options.seed ^= options.seed << 17;
+  return static_cast<unsigned>((options.seed >> 32) * n >> 32);
+}
+inline void shuffle(std::vector<unsigned>& order) {
+  for (std::size_t i = order.size(); i > 1; i--)
+    std::swap(order[i - 1], order[random_below(static_cast<unsigned>(i))]);
+}
 
 inline void place(unsigned thread) {
   block.current = thread;
@@ -125,36 +155,50 @@ inline void start() {
 
 // Let go of the lanes [begin, end) if all that still run wait at the same kind of barrier.
 inline bool release(unsigned begin, unsigned end, State barrier) {
-  bool any = false;
+  bool any = false, left = false;
   for (unsigned t = begin; t < end; t++) {
     State state = block.fibers[t]->state;
+    left |= state == done;
     if (state == done) continue;
     if (state != barrier) return false;
     any = true;
   }
+  if (any && left && barrier == at_warp_barrier) fail("lanes of a warp are gone that others wait for");
   for (unsigned t = begin; any && t < end; t++)
     if (block.fibers[t]->state == barrier) block.fibers[t]->state = ready;
   return any;
 }
 
+// Every thread that can run, once; in a random order some, and with them their warps, fall behind.
+inline bool run_threads(unsigned threads, bool backwards) {
+  bool moved = false;
+  if (options.seed) shuffle(block.order);
+  for (unsigned i = 0; i < threads; i++) {
+    unsigned t = options.seed ? block.order[i] : backwards ? threads - 1 - i : i;
+    Fiber& fiber = *block.fibers[t];
+    if (fiber.state != ready) continue;
+    moved = true;
+    if (options.seed && random_below(4) == 0) continue;
+    place(t);
+    exchange_stacks(&block.scheduler, &fiber.context);
+  }
+  return moved;
+}
+
 inline void run_block(unsigned threads) {
+  if (block.shared_bytes) std::memset(block.dynamic_shared.get(), options.poison, block.shared_bytes);
   while (block.fibers.size() < threads) block.fibers.push_back(std::make_unique<Fiber>());
+  block.order.clear();
   for (unsigned t = 0; t < threads; t++) {
     Fiber& fiber = *block.fibers[t];
+    ASAN_UNPOISON_MEMORY_REGION(fiber.stack.get(), stack_bytes);  // frames that were never left
     prepare(fiber.context, fiber.stack.get(), stack_bytes, start, block.scheduler);
     fiber.state = ready;
+    block.order.push_back(t);
   }
   bool backwards = blockIdx.x % 2;  // one order would hide many a barrier that is missing
   for (bool moved = true; moved; backwards = !backwards) {
-    moved = false;
-    for (unsigned i = 0; i < threads; i++) {
-      unsigned t = backwards ? threads - 1 - i : i;
-      Fiber& fiber = *block.fibers[t];
-      if (fiber.state != ready) continue;
-      moved = true;
-      place(t);
-      exchange_stacks(&block.scheduler, &fiber.context);
-    }
+    moved = run_threads(threads, backwards);
     for (unsigned t = 0; t < threads; t += 32)
       moved |= release(t, t + 32 < threads ? t + 32 : threads, at_warp_barrier);
     moved |= release(0, threads, at_block_barrier);
@@ -172,7 +216,9 @@ template <class... Parameters>
 void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, std::size_t shared,
             const unsigned long long* args) {
   static_assert(((sizeof(Parameters) == 8) && ...), "kernel parameters are 64 bits wide");
-  block.dynamic_shared.assign((shared + 7) / 8 + 1, 0xa5a5a5a5a5a5a5a5ull);
+  void* memory = nullptr;
+  if (posix_memalign(&memory, 16, shared)) fail("no memory");
+  block.dynamic_shared.reset(memory), block.shared_bytes = shared;
   gridDim = {blocks, 1, 1}, blockDim = {threads, 1, 1};
   block.body = [=] {
     std::size_t i = sizeof...(Parameters);  // braces fix the order of evaluation
@@ -185,7 +231,10 @@ void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, st
     std::tuple<Parameters...> values{next(static_cast<Parameters*>(nullptr))...};
     std::apply(kernel, values);
   };
-  for (unsigned b = 0; b < blocks; b++) {
+  std::vector<unsigned> order(blocks);
+  for (unsigned b = 0; b < blocks; b++) order[b] = b;
+  if (options.seed) shuffle(order);
+  for (unsigned b : order) {
     blockIdx = {b, 0, 0};
     run_block(threads);
   }
@@ -193,10 +242,7 @@ void launch(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, st
 
 }  // namespace emulator
 
-inline void* emulated_shared() {
-  auto address = reinterpret_cast<std::size_t>(emulator::block.dynamic_shared.data());
-  return reinterpret_cast<void*>((address + 15) / 16 * 16);
-}
+inline void* emulated_shared() { return emulator::block.dynamic_shared.get(); }
 
 inline void __syncthreads() { emulator::wait(emulator::at_block_barrier); }
 inline void __syncwarp(unsigned = ~0u) { emulator::wait(emulator::at_warp_barrier); }

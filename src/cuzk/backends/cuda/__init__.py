@@ -64,6 +64,7 @@ class CudaBackend:
         self._plan: MemoryPlan | None = None
         self._constants: dict[int, Memory] = {}
         self._kept: WeakSet[Bases | DeviceMatrix] = WeakSet()
+        self._planned: WeakSet[Bases] = WeakSet()  # points put since the plan
 
     @property
     def machine(self) -> Machine:
@@ -78,7 +79,9 @@ class CudaBackend:
         self._plan = share(
             self.curve, work, free, sums.bytes_of, sums.extra_bytes, self._longest, tables
         )
-        sums.longest = self._plan.chunk
+        cut = self._plan.chunk < longest_vector
+        sums.longest = self._plan.chunk if cut else self._longest  # another key's may be longer
+        self._planned.clear()
         return self._plan.total
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
@@ -89,6 +92,7 @@ class CudaBackend:
         if isinstance(value, Points):
             points = self._points(value)
             self._kept.add(points)
+            self._planned.add(points)
             return Buffer(self.curve, value.group, len(value), True, points)
         if not value.values.montgomery:
             raise KernelError("cuda: matrix: expected coefficients in Montgomery form")
@@ -259,7 +263,7 @@ class CudaBackend:
 
     def _points(self, value: Points) -> Bases:
         """On the device as far as the plan allows, or as memory lasts where there is none."""
-        stay = sum(k.point_bytes for k in self._kept if isinstance(k, Bases))
+        stay = sum(k.point_bytes for k in self._planned)
         windows = self._plan.windows if self._plan else None
         nbytes = value.words.nbytes * (windows.tables if windows else 1)
         if self._plan and self._plan.points < stay + nbytes:

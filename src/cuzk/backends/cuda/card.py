@@ -13,7 +13,9 @@ from cuzk.backends.cuda.driver import Driver
 from cuzk.backends.cuda.machine import Unit
 from cuzk.errors import KernelError, OutOfMemory
 
-STATIC_SHARED = 48 << 10  # more dynamic shared memory than this must be asked for
+UNASKED_SHARED = (
+    48 << 10
+)  # more shared memory of a block than this, static and dynamic, must be asked for
 KEEP_ALL = 2**64 - 1  # the pool gives nothing back to the driver before `trim`
 
 
@@ -37,7 +39,8 @@ class Kernel:
         self.name = name
         self.function = function
         self._driver = driver
-        self._shared = STATIC_SHARED
+        attribute = driver.bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+        self._shared = UNASKED_SHARED - int(driver.cuFuncGetAttribute(attribute, function))
         self.parameters = 0
         while not int(driver.bindings.cuFuncGetParamInfo(function, self.parameters)[0]):
             self.parameters += 1

@@ -23,7 +23,7 @@ from cuzk.backends.cuda.buffers import (
     map_of,
     vector_of,
 )
-from cuzk.backends.cuda.digits import Digits, select, sort_digits
+from cuzk.backends.cuda.digits import ROWS, Digits, select, sort_digits
 from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.sums import start_sum, sum_bytes
 from cuzk.backends.cuda.tree import Kernels, choose_shape, tuning_of
@@ -93,7 +93,7 @@ class Sums:
         """For sums of n points over tables of their multiples, the quickest first, each with less tables."""
         cost = group_cost(self.curve, "g1")
         plans = [choose_plan(n, self.curve, cost, sets=sets) for sets in TABLE_SETS]
-        return [plan for plan in plans if plan.tables > 1]
+        return [plan for plan in plans if 1 < plan.tables <= ROWS // max(n, 1)]
 
     def combine(self, group: str, points: Words, scalars: Words) -> Words:
         """A handful of points, on the host."""

@@ -40,6 +40,28 @@ class _Slot:
         self.event = driver.cuEventCreate(DISABLE_TIMING)
 
 
+class _Fetched:
+    """A result on its way; its buffer serves again when it was taken, or when nobody wants it any more."""
+
+    def __init__(self, staging: Staging, slot: _Slot, target: NDArray[np.uint8]) -> None:
+        self._staging, self._target = staging, target
+        self._slot: _Slot | None = slot
+
+    def __call__(self) -> None:
+        """Once filled, the array stays as it is."""
+        if self._slot:
+            self._staging.take(self._slot, self._target)
+            self._release()
+
+    def __del__(self) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        slot, self._slot = self._slot, None
+        if slot:
+            self._staging.release(slot)
+
+
 class Staging:
     """The two buffers of a stream; made at the first copy."""
 
@@ -88,14 +110,18 @@ class Staging:
             self._small.append(_Slot(self._driver, FETCH_BYTES))
             self._idle.append(self._small[-1])
         slot = self._idle.pop()
+        fetched = _Fetched(self, slot, target)
         self._driver.cuMemcpyDtoHAsync(slot.address, address, target.nbytes, self._stream)
         self._driver.cuEventRecord(slot.event, self._stream)
+        return fetched
 
-        def fill() -> None:
-            self._unpack(slot, 0, target.nbytes, target, np.copyto)
-            self._idle.append(slot)
+    def take(self, slot: _Slot, target: NDArray[np.uint8]) -> None:
+        """Wait for a fetched result."""
+        self._unpack(slot, 0, target.nbytes, target, np.copyto)
 
-        return fill
+    def release(self, slot: _Slot) -> None:
+        """A later copy into it comes after the one that may be under way: both are in the stream."""
+        self._idle.append(slot)
 
     def close(self) -> None:
         """Unpin; the stream must be idle."""
