@@ -81,11 +81,11 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Version, and the arithmetic chosen for this CPU.",
+    help="Version, the arithmetic chosen for this CPU, and whether CUDA support is installed.",
 )
 @click.pass_context
 def cuzk_group(ctx: click.Context) -> None:
-    """Groth16 proofs for circom circuits, on BN254 and BLS12-381."""
+    """Groth16 proofs for circom's and bellman's keys on BN254 and BLS12-381, by the CPU or an NVIDIA GPU."""
     ctx.obj = apply_environment()
     if ctx.invoked_subcommand is None:
         say(ctx.get_help(), error=True)

@@ -101,14 +101,23 @@ def bench_group() -> None:
 
 
 @bench_group.command("msm", short_help="Multi-scalar multiplication.")
-@click.option("--group", type=click.Choice([*GROUPS, "both"]), default="g1", show_default=True)
-@click.option("--scalars", type=click.Choice(KINDS), default="random", show_default=True)
+@click.option(
+    "--group",
+    type=click.Choice([*GROUPS, "both"]),
+    default="g1",
+    show_default=True,
+    help="Whose points.",
+)
+@click.option(
+    "--scalars",
+    type=click.Choice(KINDS),
+    default="random",
+    show_default=True,
+    help="Uniform below r; half zeros, a quarter ones, the rest short and long; or all ones.",
+)
 @with_options
 def msm_command(group: str, scalars: str, logs: list[int], **options: Any) -> None:
-    """2^LOG points, known multiples of the generator, so that the sum is known at any size.
-
-    --scalars: random (uniform below r), witness (half zeros, a quarter ones, the rest short and long), ones.
-    """
+    """2^LOG points, known multiples of the generator, so that the sum is known at any size."""
     groups = GROUPS if group == "both" else (group,)
     _measure([MsmCase(g, log_n, scalars) for g in groups for log_n in logs], **options)
 
@@ -130,7 +139,13 @@ def ntt_command(order: str, coset: bool, logs: list[int], **options: Any) -> Non
 
 
 @bench_group.command("prove", short_help="Whole proofs, phase by phase.")
-@click.option("--recipe", type=click.Choice(RECIPES), default=RECIPES[0], show_default=True)
+@click.option(
+    "--recipe",
+    type=click.Choice(RECIPES),
+    default=RECIPES[0],
+    show_default=True,
+    help="Whose key: snarkjs' (.zkey), bellman's (.params), or bellman's prepared (cuzk.prepare_key).",
+)
 @click.option(
     "--verify-to",
     type=click.IntRange(0, LARGEST),

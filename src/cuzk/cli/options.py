@@ -38,14 +38,14 @@ memory_option = click.option(
     "--memory",
     metavar="SIZE",
     callback=read_size,
-    help="Refuse to start where more would be needed: 512M, 12GiB, ...",
+    help="Refuse to start where more of the host's memory would be needed: 512M, 12GiB, ...",
 )
 device_option = click.option(
     "--device",
     default="auto",
     show_default=True,
     metavar="auto|cpu|cuda|cuda:N",
-    help="Where to prove.",
+    help="auto: the first GPU where one can be used and the work is large enough for it, else the CPU.",
 )
 digest_option = click.option(
     "--key-digest",

@@ -134,21 +134,29 @@ def _expect_bytes_for(curve: Curve, output: Path) -> None:
 
 
 def _report_lines(report: Report) -> list[str]:
-    """The table at the end: where the time went, then one line on what did it."""
-    spent = report.milliseconds
-    rows = [["phase", "ms"]]
+    """The table at the end: where the time went, then two lines on what did it.
+
+    A GPU's phases overlap: beside what the host waited there is what each took on the GPU.
+    """
+    spent, gpu = report.milliseconds, report.device != "cpu"
+    rows = [["phase", "ms", "on the GPU" if gpu else ""]]
     for name in PHASES:
         if name in spent and name != "load":
             part = name.partition(".")[2]
-            rows.append([f"    {part}" if part else f"  {name}", f"{spent[name]:.1f}"])
-    rows.append(["proof", f"{spent['total']:.1f}"])
-    rows.append(["key loaded before", f"{spent['load']:.1f}"])
+            there = report.device_milliseconds.get(name) if gpu else None
+            own = "" if there is None else f"{there:.1f}"
+            rows.append([f"    {part}" if part else f"  {name}", f"{spent[name]:.1f}", own])
+    rows.append(["proof", f"{spent['total']:.1f}", ""])
+    rows.append(["key loaded before", f"{spent['load']:.1f}", ""])
+    memory = f"peak memory {size(report.peak_bytes)}"
+    if gpu:
+        memory += f", GPU memory at most {size(report.device_planned_bytes)}"
     unchecked = f"warning: {report.key}: its points rest on its digest, which was not checked: give --key-digest"
     return [
         *table(rows),
         *([unchecked] if report.recipe == BELLMAN and not report.key_checked else []),
         f"device {report.device} ({report.reason}), {report.arithmetic} arithmetic, {report.threads} threads",
-        f"{report.constraints} constraints, domain {report.domain}, {report.curve}; peak memory {size(report.peak_bytes)}",
+        f"{report.constraints} constraints, domain {report.domain}, {report.curve}; {memory}",
     ]
 
 

@@ -1,4 +1,4 @@
-"""CUZK_NO_GPU on a machine with a GPU (an emulated one): every value means something or is refused."""
+"""The command line on a machine with a GPU (an emulated one): its report, and every value of CUZK_NO_GPU."""
 
 from __future__ import annotations
 
@@ -30,6 +30,23 @@ def prove(where: Path, device: str, capsys: pytest.CaptureFixture[str]) -> tuple
     if "error" in output:
         return int(ended.value.code or 0), "", output["error"]["message"]
     return int(ended.value.code or 0), output["report"]["device"], ""
+
+
+def test_report(driver: FakeDriver, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = files("bn254")
+    with pytest.raises(SystemExit) as ended:
+        main(["prove", str(given.zkey), str(given.wtns), "-o", str(tmp_path / "proof.json"), "--public",
+              str(tmp_path / "public.json"), "--device", "cuda", "--threads", "1"])  # fmt: skip
+    lines = [line.split() for line in capsys.readouterr().err.splitlines()]
+    assert not ended.value.code
+    assert driver.calls
+    rows = {row[0]: row[1:] for row in lines}
+    assert rows["phase"] == ["ms", "on", "the", "GPU"]
+    assert {name: len(rows[name]) for name in ("check", "evaluate", "quotient", "commit", "a", "assemble")} == {
+        "check": 1, "evaluate": 2, "quotient": 2, "commit": 2, "a": 1, "assemble": 1,
+    }  # fmt: skip
+    assert lines[-2][:4] == ["device", "cuda:0", "(asked", "for),"]
+    assert lines[-1][-6:-3] == ["GPU", "memory", "at"]
 
 
 @pytest.mark.parametrize("value", [None, "", "0", "false", "False", "1", "true", "TRUE"])
