@@ -3,11 +3,11 @@
     python -m bench.group_ntt --curve bls12_381 --sizes 16,18,20 --stages
 
 Bellman keys of random points for dense circuits (``cuzk.bench.synthetic``), prepared as ``cuzk.prepare_key`` does;
-seconds of wall time with copies and what the host does, the least of ``--reps`` after one more. ``heavy`` is a
+seconds of wall time with copies and what the host does, the least of ``--reps``. ``heavy`` is a
 combination with a coefficient of full length for every row. Each result passes the check of ``prepare_key`` (a random
 linear combination of all its points); a key of 2^8 rows is first compared with the native core's. Beside the
-transform stands its floor, the products of its scalings alone at the rate of a loop of them; --stages tells its
-kernels apart.
+transform stands its floor, the 32-bit products of its scalings alone at the card's rate; --stages tells its kernels
+apart.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from cuzk.r1cs import Matrices, SparseMatrix
 from cuzk.setup import prepare
 from cuzk.vectors import Points, Scalars
 
-PRODUCTS = 1480  # of a scaling: 124 doublings, 70 additions, the table
-PRODUCT_RATE = {"bn254": 62.3e9, "bls12_381": 28.1e9}  # of an H200 in a long loop of products
+WIDE = {"bn254": 174e3, "bls12_381": 398e3}  # IMAD.WIDE of a scaling
+WIDE_RATE = 8.34e12  # of an H200 a second
 COMPARED = 8  # log2 of the rows of the key that the native core prepares, too
 
 
@@ -52,7 +52,7 @@ def measure(machine: EventMachine, curve: Curve, log_n: int, reps: int, stages: 
         "key": lambda: prepare(key, matrices, threads=threads, on=device),
         "key, checked": lambda: prepare_key(key, matrices, device=backend, threads=threads),
     }
-    floor = (n // 2 * log_n - n + 1 + n) * PRODUCTS / PRODUCT_RATE[curve.name]
+    floor = (n // 2 * log_n - n + 1 + n) * WIDE[curve.name] / WIDE_RATE
     print(f"{curve.title} 2^{log_n}; floor of a transform {floor:.3f} s")
     for name, run in work.items():
         print(f"  {name:14s} {least(run, repeat=reps).wall / 1e3:9.3f} s", flush=True)

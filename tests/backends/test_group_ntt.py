@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import bench.group_ntt
 from cuzk import _core
 from cuzk.backends.cuda import group_ntt
-from cuzk.backends.cuda.endomorphism import HALF_BITS, beta_words, endomorphism_of
+from cuzk.backends.cuda.endomorphism import HALF_BITS, Endomorphism, beta_words, endomorphism_of
 from cuzk.backends.cuda.group_ntt import DevicePoints
 from cuzk.constants import from_montgomery
 from cuzk.curves import Curve
@@ -176,10 +178,29 @@ def test_what_does_not_fit_is_refused(curve: Curve) -> None:
         device.transform(points[:3], one, curve.root_of_unity(2))
     with pytest.raises(KernelError, match="found 4 and 2"):
         device.transform(points, montgomery(curve, [1, 2]), curve.root_of_unity(2))
+    units = montgomery(curve, [1, -1])
     row = SparseMatrix(
-        np.array([0, 1], np.uint64), np.array([4], np.uint32), np.array([0], np.uint32), one
+        np.array([0, 1], np.uint64), np.array([4], np.uint32), np.array([0], np.uint32), units
     )
     with pytest.raises(KernelError, match="point 4 of 4"):
         device.combine(row, points, Points.empty(curve, "g1"))
     with pytest.raises(KernelError, match="at most 1 to add"):
         device.combine(row, at(curve, "g1", [1] * 5), points)
+    with pytest.raises(KernelError, match="coefficient 2 of 2"):
+        device.combine(replace(row, coefficients=row.coefficients + 2), points, points[:1])
+
+
+def test_the_bench_compares_with_the_native_core(
+    curve: Curve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key whose points were made wrong does not pass, nor would a check that passes anything."""
+    monkeypatch.setattr(bench.group_ntt, "COMPARED", 4)
+    bench.group_ntt.compare(EmulatedMachine(), curve)
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.group_ntt, "check_prepared", lambda *_: None)
+        with pytest.raises(KernelError, match="a wrong key passed"):
+            bench.group_ntt.compare(EmulatedMachine(), curve)
+    no_lattice = np.arange(1, 21, dtype=np.uint64)
+    monkeypatch.setattr(Endomorphism, "words", lambda *_: no_lattice)
+    with pytest.raises(KernelError, match="not those of the key"):
+        bench.group_ntt.compare(EmulatedMachine(), curve)

@@ -1,6 +1,6 @@
 """Transforms over points and sparse combinations of points on a device (``native/gpu/group_ntt.cu``).
 
-A transform of n points takes n/2 log n + 1 scalings of about 1,500 products; a combination one for each
+A transform of n points takes n/2 log n + 1 scalings of about 1,670 products; a combination one for each
 coefficient other than +-1, then an addition (10 products) for each term: its rows are runs of a list sorted
 by row, summed as buckets are (``sums.py``), so that a row of any length is as quick as many short ones.
 Points must have order r: the scalings use the endomorphism.
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from cuzk import _core
 from cuzk.backends.cuda.endomorphism import beta_words, endomorphism_of
 from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil, grid, uploaded
+from cuzk.backends.cuda.sparse import check_matrix
 from cuzk.backends.cuda.sums import THREADS, Group, fill_keys
 from cuzk.backends.cuda.terms import Terms
 from cuzk.curves import Curve
@@ -65,6 +66,7 @@ class DevicePoints:
 
     def combine(self, matrix: SparseMatrix, points: Points, more: Points) -> Points:
         """matrix * points, and ``more`` added to as many rows at the end."""
+        check_matrix(self._curve, matrix)
         group, rows, first = points.group, matrix.rows, matrix.rows - len(more)
         terms = Terms(matrix, len(points), len(points) + len(more))
         chunks = list(terms.chunks(CHUNK))

@@ -64,7 +64,7 @@ def put_matrix(machine: Machine, curve: Curve, matrix: SparseMatrix) -> DeviceMa
     row_ptr = np.ascontiguousarray(matrix.row_ptr, np.uint64)
     wires = np.ascontiguousarray(matrix.wires, np.uint32)
     coefficients = np.ascontiguousarray(matrix.coefficients, np.uint32)
-    _check(curve, matrix, row_ptr, coefficients)
+    check_matrix(curve, matrix)
     lengths = np.diff(row_ptr)
     capped = np.minimum(lengths, SHORT + 1).astype(np.uint8)
     order = np.argsort(capped, kind="stable").astype(np.uint32)
@@ -131,12 +131,9 @@ def matrix_bytes(rows: int, terms: int, values: int, words_each: int) -> int:
     return 12 * rows + 9 * terms + 8 * words_each * values + 8
 
 
-def _check(
-    curve: Curve,
-    matrix: SparseMatrix,
-    row_ptr: NDArray[np.uint64],
-    coefficients: NDArray[np.uint32],
-) -> None:
+def check_matrix(curve: Curve, matrix: SparseMatrix) -> None:
+    """KernelError for rows or coefficients that are not there, and where values 0 and 1 are not +-1."""
+    row_ptr, coefficients = matrix.row_ptr, matrix.coefficients
     terms, known = len(coefficients), len(matrix.values)
     if int(row_ptr[0]) != 0 or int(row_ptr[-1]) != terms or (row_ptr[1:] < row_ptr[:-1]).any():
         raise KernelError(f"cuda: matrix: expected row_ptr to rise from 0 to {terms} terms")

@@ -1,7 +1,7 @@
 // Transforms over points: out_j = sum_i root^(ij) f_i P_i, decimation in time, in place between layers.
 //
 // The first scaling, by f_i, leaves bit-reversed order; then log n layers of n/2 butterflies (A, B) -> (A + t B,
-// A - t B) on sums in extended form. n/2 log n - n + 1 twiddles are not 1: a scaling each, about 1,500 products,
+// A - t B) on sums in extended form. n/2 log n - n + 1 twiddles are not 1: a scaling each, 1,670 products,
 // beside which the two additions (28) and all of memory (some 10 KB a scaling, tables of multiples included) are
 // next to nothing. One inversion a thread makes all points affine at the end.
 #include "place.hpp"
