@@ -182,7 +182,7 @@ def test_what_does_not_fit_is_refused(curve: Curve) -> None:
     row = SparseMatrix(
         np.array([0, 1], np.uint64), np.array([4], np.uint32), np.array([0], np.uint32), units
     )
-    with pytest.raises(KernelError, match="point 4 of 4"):
+    with pytest.raises(KernelError, match="points below 4, found 4"):
         device.combine(row, points, Points.empty(curve, "g1"))
     with pytest.raises(KernelError, match="at most 1 to add"):
         device.combine(row, at(curve, "g1", [1] * 5), points)

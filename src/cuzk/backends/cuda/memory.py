@@ -84,7 +84,7 @@ def share(
     if needed > usable:
         raise OutOfMemory(
             f"cuda: a proof of 2^{work.log_domain} rows and {work.wires} wires needs {needed} bytes of "
-            f"device memory without the key's points, {usable} can be had"
+            f"device memory without the key's points, {usable} can be had; take a larger GPU or the CPU"
         )
 
     def extra(windows: WindowPlan | None = None) -> int:

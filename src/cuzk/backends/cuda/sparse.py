@@ -140,7 +140,9 @@ def check_matrix(curve: Curve, matrix: SparseMatrix) -> None:
     if not terms:
         return
     if (largest := int(coefficients.max())) >= known:
-        raise KernelError(f"cuda: matrix: coefficient {largest} of {known}")
+        raise KernelError(
+            f"cuda: matrix: expected numbers of coefficients below {known}, found {largest}"
+        )
     for number, value in ((PLUS_ONE, 1), (MINUS_ONE, curve.r - 1)):
         given = matrix.values.words[number : number + 1].tolist()
         if given != [words(to_montgomery(value, curve.r, curve.fr_words), curve.fr_words)]:

@@ -26,7 +26,9 @@ class Terms:
         self._row_ptr = matrix.row_ptr.astype(np.int64)
         self._wires, self._values = matrix.wires, matrix.coefficients
         if len(self._wires) and int(self._wires.max()) >= points:
-            raise KernelError(f"cuda: combine: term of point {self._wires.max()} of {points}")
+            raise KernelError(
+                f"cuda: combine: expected points below {points}, found {self._wires.max()}"
+            )
         self._scaled = self._values > max(PLUS_ONE, MINUS_ONE)
         self._before = np.concatenate(([0], np.cumsum(self._scaled)))  # scaled terms before a term
         self.scaled_points = self._wires[self._scaled]
