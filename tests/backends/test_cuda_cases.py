@@ -39,7 +39,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
 @pytest.fixture
 def worthwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any proof is large enough for a GPU."""
-    monkeypatch.setattr(devices, "GPU_FROM_POINTS", 0)
+    monkeypatch.setattr(devices, "OPENING_SECONDS", 0)
 
 
 @cache
@@ -240,11 +240,14 @@ def test_auto_by_size(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> No
     points = sum(map(len, queries)) + devices.G2_WEIGHT * len(key.b_g2.points)
     with Prover(key, threads=1) as prover:
         report = proved(prover)
-    expected = f"small: {points} points, a GPU is worth it from {devices.GPU_FROM_POINTS}"
+    expected = "small: about 0.0004 s on 1 threads, opening a GPU takes 1.7 s"
     assert (report.device, report.reason) == ("cpu", expected)
     assert driver.calls == []  # it is not even looked for
-    for least, chosen in ((points + 1, "cpu"), (points, "cuda:0")):
-        monkeypatch.setattr(devices, "GPU_FROM_POINTS", least)
+    with Prover(key, threads=1, repeated=True) as prover:
+        assert proved(prover).device == "cuda:0"
+    seconds = points * 2.5e-6
+    for opening, chosen in ((1.01 * seconds, "cpu"), (0.99 * seconds, "cuda:0")):
+        monkeypatch.setattr(devices, "OPENING_SECONDS", opening)
         with Prover(key, threads=1) as prover:
             assert proved(prover).device == chosen
     assert proved_reason(key) == "a GPU can be used: Emulated GPU"

@@ -30,10 +30,10 @@ from cuzk.prover.session import Prover, Result
 from cuzk.setup import Secrets, insecure_setup, prepare
 from cuzk.vectors import Points, Scalars
 from cuzk.verifier import verify
-from reference_setup import key_from
 
 pytestmark = pytest.mark.gpu
 CONSTRAINTS = 300
+SECRETS = Secrets(tau=0xACE, alpha=0xBEE, beta=0xCAFE, delta=0xD00D, gamma=0xFADE)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def machine(gpu_machine: Machine) -> CudaMachine:
 
 @cache
 def key_of(curve: Curve) -> ProvingKey:
-    return key_from(chain(curve, CONSTRAINTS).matrices())
+    return insecure_setup(chain(curve, CONSTRAINTS).matrices(), SECRETS, threads=2)
 
 
 def proved(prover: Prover) -> Result:
@@ -179,8 +179,7 @@ def test_g17_memory_goes_back(machine: CudaMachine) -> None:
 def test_a_key_is_prepared(curve: Curve, machine: CudaMachine) -> None:
     """Point for point as by the native core."""
     matrices = chain(curve, CONSTRAINTS).matrices()
-    secrets = Secrets(tau=0xACE, alpha=0xBEE, beta=0xCAFE, delta=0xD00D, gamma=0xFADE)
-    key = insecure_setup(matrices, secrets, BELLMAN)
+    key = insecure_setup(matrices, SECRETS, BELLMAN)
     found = prepare_key(key, matrices, device=CudaBackend(curve, machine))
     expected = prepare(key, matrices, threads=2)
     assert np.array_equal(found.h.words, expected.h.words)

@@ -16,7 +16,7 @@ from emulator.driver import FakeDriver, install
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     files("bn254")  # made before, without it
-    monkeypatch.setattr(devices, "GPU_FROM_POINTS", 0)
+    monkeypatch.setattr(devices, "OPENING_SECONDS", 0)
     return install(FakeDriver(), monkeypatch)
 
 

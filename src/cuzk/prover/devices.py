@@ -10,9 +10,12 @@ from cuzk.backends.cpu import CpuBackend
 from cuzk.curves import Curve
 from cuzk.errors import BackendError, DeviceUnavailable, FormatError, KernelError
 
-# A proof of fewer points than this (one in G2 counts as three) is made sooner by the CPU than a GPU is opened and
-# given the key, about a second. Not measured yet.
-GPU_FROM_POINTS = 1 << 16
+# What a process spends before its first proof on a GPU: driver, kernels from the cache, self-test (1.7 s more than
+# a process on the CPU; H200, 2026-11-29). Then a GPU proves sooner at any size.
+OPENING_SECONDS = 1.7
+# A thread's time for a point of a sum with a full scalar, everything else of a proof in it, by words of Fp (Xeon of
+# the same machine: 4.5 s for the 7 * 2^16 of a dense 2^16 on BLS12-381). Witnesses are sparse: half of it.
+SECONDS_PER_POINT = {4: 2.5e-6, 6: 5e-6}
 G2_WEIGHT = 3
 
 
@@ -21,7 +24,7 @@ def open_device(
 ) -> tuple[Backend, str]:
     """The backend for "auto", "cpu", "cuda" or "cuda:N", and in words why it was taken; or one that is open.
 
-    "auto" takes a GPU if one can be used and ``work``, where it is known, is worth it. DeviceUnavailable
+    "auto" takes a GPU if one can be used and ``work``, where it is known, is worth opening it. DeviceUnavailable
     where another one was asked for by name and cannot be used.
     """
     if not isinstance(device, str):
@@ -45,8 +48,13 @@ def open_device(
 
 def _best(curve: Curve, threads: int, work: Workload | None) -> tuple[Backend, str]:
     cpu = CpuBackend(curve, threads)
-    if work is not None and (points := weighted_points(work)) < GPU_FROM_POINTS:
-        return cpu, f"small: {points} points, a GPU is worth it from {GPU_FROM_POINTS}"
+    if work is not None and not work.repeated:
+        seconds = weighted_points(work) * SECONDS_PER_POINT[curve.fp_words] / threads
+        if seconds < OPENING_SECONDS:
+            return (
+                cpu,
+                f"small: about {seconds:.1g} s on {threads} threads, opening a GPU takes {OPENING_SECONDS} s",
+            )
     try:
         gpu = _open_gpu(0, curve, threads)
     except BackendError as error:
