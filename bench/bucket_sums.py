@@ -20,13 +20,13 @@ import numpy as np
 
 from bench.timing import sizes
 from cuzk.backends.cuda.digits import Digits, sort_digits
-from cuzk.backends.cuda.machine import Memory, Unit
+from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.backends.cuda.sums import Group, fill_buckets, start_sum
 from cuzk.backends.cuda.tree import Tuning, shorten
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
 from cuzk.bench.inputs import KINDS, distinct, known_points, scalars
 from cuzk.bench.logarithms import dot
-from cuzk.bench.stages import EventMachine, StagedMachine
+from cuzk.bench.stages import StagedMachine
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import KernelError
 from cuzk.prover.devices import thread_count
@@ -47,7 +47,7 @@ class Inputs(NamedTuple):
 class NumberedMachine(StagedMachine):
     """Tells the launches of one kernel apart: round 0, round 1, ..."""
 
-    def __init__(self, machine: EventMachine) -> None:
+    def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
         self._launched: dict[str, int] = {}
 
@@ -85,7 +85,7 @@ class Row(NamedTuple):
 
 
 def inputs(
-    machine: EventMachine,
+    machine: Machine,
     curve: Curve,
     group: str,
     n: int,
@@ -106,7 +106,7 @@ def inputs(
 
 
 def measure(
-    machine: EventMachine,
+    machine: Machine,
     curve: Curve,
     group: str,
     given: Inputs,
@@ -122,7 +122,7 @@ def measure(
         lists = shorten(machine, curve, group, given.points, given.digits, 0, tuning)
         fill_buckets(Group(machine, curve, group), *lists)
 
-    def whole(on: EventMachine | NumberedMachine, tuning: Tuning) -> Callable[[], Words]:
+    def whole(on: Machine | NumberedMachine, tuning: Tuning) -> Callable[[], Words]:
         return start_sum(on, curve, group, given.points, given.digits, tuning)
 
     for name, tuning in {"slices": NO_ROUNDS, **ways}.items():
@@ -138,7 +138,7 @@ def measure(
         yield Row(name, int(count[0]), buckets, total, totals)
 
 
-def timed(machine: EventMachine, reps: int, work: Callable[[], object]) -> float:
+def timed(machine: Machine, reps: int, work: Callable[[], object]) -> float:
     """The median of ``reps`` calls after one more."""
     samples = []
     for _ in range(reps + 1):

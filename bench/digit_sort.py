@@ -24,7 +24,7 @@ from cuzk.backends.cuda.digits import Digits, Partition, select, sort_digits
 from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
 from cuzk.bench.inputs import KINDS, scalars
-from cuzk.bench.stages import EventMachine, StagedMachine
+from cuzk.bench.stages import StagedMachine
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import KernelError
 from cuzk.prover.devices import thread_count
@@ -95,7 +95,7 @@ def ways(
 
 
 def measure(
-    machine: EventMachine, curve: Curve, kind: str, log_n: int, options: argparse.Namespace
+    machine: Machine, curve: Curve, kind: str, log_n: int, options: argparse.Namespace
 ) -> None:
     """One size and one kind of scalars."""
     n = 1 << log_n

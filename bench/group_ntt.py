@@ -20,8 +20,9 @@ import numpy as np
 from bench.timing import least, sizes
 from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.group_ntt import DevicePoints
+from cuzk.backends.cuda.machine import Machine
 from cuzk.bench.inputs import uniform
-from cuzk.bench.stages import EventMachine, StagedMachine
+from cuzk.bench.stages import StagedMachine
 from cuzk.bench.synthetic import dense, synthetic_key
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import KernelError
@@ -37,7 +38,7 @@ WIDE_RATE = 8.34e12  # of an H200 a second
 COMPARED = 8  # log2 of the rows of the key that the native core prepares, too
 
 
-def measure(machine: EventMachine, curve: Curve, log_n: int, reps: int, stages: bool) -> None:
+def measure(machine: Machine, curve: Curve, log_n: int, reps: int, stages: bool) -> None:
     """One size; KernelError where a key is wrong."""
     threads, n = thread_count(None), 1 << log_n
     key, matrices = inputs(curve, log_n, threads)
@@ -85,7 +86,7 @@ def full_length(curve: Curve, n: int, threads: int) -> SparseMatrix:
     return SparseMatrix(np.arange(n + 1, dtype=np.uint64), each[::-1].copy(), each + 2, table)
 
 
-def compare(machine: EventMachine, curve: Curve) -> None:
+def compare(machine: Machine, curve: Curve) -> None:
     """KernelError where the device's key is not the native core's, or where the check passes a wrong one."""
     threads, backend = thread_count(None), CudaBackend(curve, machine)
     key, matrices = inputs(curve, COMPARED, threads)

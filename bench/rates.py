@@ -20,9 +20,8 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from cuzk.backends.cuda.machine import Unit
+from cuzk.backends.cuda.machine import Machine, Unit
 from cuzk.bench.inputs import known_points
-from cuzk.bench.stages import EventMachine
 from cuzk.constants import Fp2, fp2_mul, to_montgomery, words
 from cuzk.curves import CURVES, Curve
 from cuzk.errors import KernelError
@@ -201,7 +200,7 @@ def point_operands(chain: Chain) -> tuple[Array, Callable[[Array, int], bool]]:
     return np.ascontiguousarray(operands).reshape(ROWS, -1), right
 
 
-def measure(machine: EventMachine, chain: Chain, steps: int, blocks: int, reps: int) -> Rate:
+def measure(machine: Machine, chain: Chain, steps: int, blocks: int, reps: int) -> Rate:
     """KernelError where the chain's values are wrong, else its rate."""
     of_points = chain.unit.group != "" and not chain.kernel.endswith("coordinate")
     rows, right = (point_operands if of_points else field_operands)(chain)

@@ -23,7 +23,7 @@ from cuzk import _core
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.backends.cuda.ntt import Transforms
 from cuzk.bench.inputs import uniform
-from cuzk.bench.stages import EventMachine, StagedMachine
+from cuzk.bench.stages import StagedMachine
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import KernelError
 from cuzk.prover.devices import thread_count
@@ -68,7 +68,7 @@ def expect_values(transforms: Transforms, machine: Machine, curve: Curve, given:
         raise KernelError(f"{machine.name}: ntt of 2^{log_n}: expected the native core's values")
 
 
-def butterflies(machine: EventMachine, curve: Curve, reps: int, steps: int = 1000) -> float:
+def butterflies(machine: Machine, curve: Curve, reps: int, steps: int = 1000) -> float:
     """G butterflies a second in registers."""
     blocks, threads = 4 * machine.processors, 128
     count = 3 * blocks * threads
@@ -80,7 +80,7 @@ def butterflies(machine: EventMachine, curve: Curve, reps: int, steps: int = 100
     return 2 * steps * blocks * threads / timed(machine, reps, work) / 1e6
 
 
-def measure(machine: EventMachine, curve: Curve, log_n: int, options: argparse.Namespace) -> None:
+def measure(machine: Machine, curve: Curve, log_n: int, options: argparse.Namespace) -> None:
     """One size."""
     given = Scalars(curve, uniform(curve, 1 << log_n, 3, thread_count(None)).words, montgomery=True)
     a, b = machine.alloc(given.words.nbytes), machine.alloc(given.words.nbytes)

@@ -11,14 +11,14 @@ import pytest
 from cuzk.backends import Backend, Buffer
 from cuzk.backends.cpu import CpuBackend
 from cuzk.backends.cuda import CudaBackend
-from cuzk.backends.cuda.machine import Unit
+from cuzk.backends.cuda.machine import Machine, Unit
 from cuzk.bench.clocks import DeviceClock, Figure, Meter, ProcessorClock, clock_of, done
 from cuzk.bench.inputs import KINDS
 from cuzk.bench.msm import MsmCase
 from cuzk.bench.ntt import NttCase
 from cuzk.bench.prove import ProveCase
 from cuzk.bench.rows import Case
-from cuzk.bench.stages import EventMachine, StagedMachine, staged
+from cuzk.bench.stages import StagedMachine, staged
 from cuzk.bench.synthetic import RECIPES, dense, synthetic_key
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import DeviceUnavailable, KernelError, ProofError
@@ -219,7 +219,7 @@ def test_a_gpu_without_events_is_refused() -> None:
 def test_stages_of_a_machine(curve: Curve) -> None:
     """Every launch and copy is counted under its name, and is still done."""
     machine = EmulatedMachine()
-    assert isinstance(machine, EventMachine)
+    assert isinstance(machine, Machine)
     staged, n = StagedMachine(machine), 40
     words = Scalars.from_ints(curve, range(n), montgomery=True).words
     x, y = (staged.alloc(words.nbytes) for _ in range(2))

@@ -14,7 +14,8 @@ from statistics import median
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from cuzk.backends import Backend
-from cuzk.bench.stages import EventMachine, StagedMachine
+from cuzk.backends.cuda.machine import Machine
+from cuzk.bench.stages import StagedMachine
 from cuzk.errors import KernelError
 
 T = TypeVar("T")
@@ -62,7 +63,7 @@ class DeviceClock:
 
     measures = "device"
 
-    def __init__(self, machine: EventMachine) -> None:
+    def __init__(self, machine: Machine) -> None:
         self.mark = machine.mark
         self.milliseconds = machine.milliseconds
         self.begin = machine.begin if isinstance(machine, StagedMachine) else machine.finish
@@ -71,7 +72,7 @@ class DeviceClock:
 def clock_of(backend: Backend) -> Clock:
     """Events of the backend's machine; processor time where it works on none."""
     machine = getattr(backend, "machine", None)
-    if isinstance(machine, EventMachine):
+    if isinstance(machine, Machine):
         return DeviceClock(machine)
     if machine is not None or backend.name.startswith("cuda"):
         raise KernelError(f"{backend.name}: expected a machine with events to time, found none")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -13,19 +13,6 @@ from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.errors import DeviceUnavailable
 
 
-@runtime_checkable
-class EventMachine(Machine, Protocol):
-    """A machine whose stream takes marks."""
-
-    def mark(self) -> Any:
-        """A moment in the stream: when all work queued so far is done."""
-        ...
-
-    def milliseconds(self, start: Any, end: Any) -> float:
-        """Device time between two marks; waits for the second."""
-        ...
-
-
 class StagedMachine:
     """:class:`Machine` over another one; ``totals`` sums device time by kernel, and by copy and fill.
 
@@ -33,7 +20,7 @@ class StagedMachine:
     above the whole that was timed without them.
     """
 
-    def __init__(self, machine: EventMachine) -> None:
+    def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self.name, self.title, self.processors = machine.name, machine.title, machine.processors
         self.alloc, self.free_bytes, self.finish = machine.alloc, machine.free_bytes, machine.finish
@@ -102,6 +89,6 @@ def stages_of(backend: Backend) -> dict[str, tuple[int, float]]:
 def staged(backend: Backend, threads: int) -> Backend:
     """Another backend on the same stream, whose machine times everything by itself."""
     machine = getattr(backend, "machine", None)
-    if not isinstance(machine, EventMachine):
+    if not isinstance(machine, Machine):
         raise DeviceUnavailable(f"stages: expected a GPU, found {backend.name}: take --device cuda")
     return CudaBackend(backend.curve, StagedMachine(machine), threads=threads)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,7 @@ class Unit:
         return symbols
 
 
+@runtime_checkable
 class Machine(Protocol):
     """One device, one stream."""
 

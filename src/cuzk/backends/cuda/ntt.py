@@ -12,11 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil, uploaded
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil
 from cuzk.backends.cuda.twiddles import Table, Twiddles, powers_bytes
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
-from cuzk.vectors import Scalars
 
 # Elements of a tile: 32 KiB of shared memory, four tiles on a processor. Tiles of 2^11 are slower from 2^22 on
 # (0.843 ms instead of 0.790, at 2^24 3.38 instead of 3.15, at 2^26 13.8 instead of 13.1; H200, 2026-11-29).
@@ -115,10 +114,6 @@ class Transforms:
             return powers_bytes(log_n)
         return powers_bytes(log_n - 1) + 2 * powers_bytes(log_n)
 
-    def forget(self) -> None:
-        """Let all tables go."""
-        self._twiddles.forget()
-
     def transform(
         self,
         values: Memory,
@@ -127,13 +122,11 @@ class Transforms:
         *,
         inverse: bool,
         shift: int = 1,
-        scale: int = 1,
         second: Memory | None = None,
     ) -> None:
-        """Transform ``values`` in place, and ``second`` in the same launches; results times ``scale``
-        (64 N bytes more where that is not 1).
+        """Transform ``values`` in place, and ``second`` in the same launches.
 
-        Montgomery form; ``root`` is a primitive 2^log_n-th root of unity, plain as ``shift`` and ``scale``.
+        Montgomery form; ``root`` is a primitive 2^log_n-th root of unity, plain as ``shift``.
         """
         work = self._work(log_n, root, values, second)
         table = self._twiddles.table(log_n, root, shift, inverse=inverse)
@@ -145,8 +138,6 @@ class Transforms:
             self._join(work, plan(log_n, self._log_tile), table, log_n)
         else:
             self._divide(work, plan(log_n, self._log_tile), table)
-        if scale % self._curve.r != 1:
-            self._scale(work, scale)
 
     def extend(
         self, values: Memory, log_n: int, root: int, shift: int, *, second: Memory | None = None
@@ -168,12 +159,6 @@ class Transforms:
         self._launch("extend_pass", work, top, *tables, log_n, top.stages, int(coset.coset))
         self._divide(work, rest, coset)
 
-    def bit_reverse(self, values: Memory, log_n: int) -> None:
-        """Between natural and bit-reversed order, in place."""
-        self._work(log_n, None, values, None)
-        blocks = min(ceil(1 << log_n, 256), 1 << 16)
-        self._machine.launch(self._unit, "bit_reverse", blocks, 256, values, log_n)
-
     def _divide(self, work: _Work, passes: Sequence[Pass], table: Table) -> None:
         for p in passes:
             stages = (work.log_n, p.first, p.stages, int(table.coset))
@@ -194,14 +179,7 @@ class Transforms:
             self._unit, kernel, blocks, p.threads, first, second, *args, shared=p.shared_bytes
         )
 
-    def _scale(self, work: _Work, scale: int) -> None:
-        scalar, n = Scalars.from_ints(self._curve, [scale], montgomery=True), 1 << work.log_n
-        factor = uploaded(self._machine, scalar.words)
-        unit, blocks = Unit("vector.cu", self._curve), min(ceil(n, 256), 1 << 16)
-        for vector in work.vectors:
-            self._machine.launch(unit, "pointwise", blocks, 256, vector, 0, 0, factor, vector, n)
-
-    def _work(self, log_n: int, root: int | None, values: Memory, second: Memory | None) -> _Work:
+    def _work(self, log_n: int, root: int, values: Memory, second: Memory | None) -> _Work:
         """KernelError where sizes or the root do not fit."""
         if not 0 <= log_n <= LARGEST:
             raise KernelError(f"cuda: ntt: expected log_n from 0 to {LARGEST}, found {log_n}")
@@ -212,7 +190,7 @@ class Transforms:
                     f"cuda: ntt: expected a vector of {32 << log_n} bytes, found {vector.nbytes}"
                 )
         r = self._curve.r
-        if root is not None and pow(root, (1 << log_n) // 2, r) != (r - 1 if log_n else 1):
+        if pow(root, (1 << log_n) // 2, r) != (r - 1 if log_n else 1):
             raise KernelError(
                 f"cuda: ntt: expected a primitive 2^{log_n}-th root of unity, found {root}"
             )

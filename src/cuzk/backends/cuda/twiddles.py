@@ -70,10 +70,6 @@ class Twiddles:
         """Held now."""
         return sum(memory.nbytes for memory in self._tables.values())
 
-    def forget(self) -> None:
-        """Let all of them go."""
-        self._tables.clear()
-
     def table(self, log_n: int, root: int, shift: int, *, inverse: bool) -> Table:
         """The constants of a transform of 2^log_n points shift * root^j."""
         root, shift = root % self._curve.r, shift % self._curve.r

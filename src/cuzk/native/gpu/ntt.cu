@@ -120,14 +120,3 @@ KERNEL(256, 1) coset_twiddles(Piece* out, Piece* table, const Fr* scales, size l
     Table{out}.set(Table::before + i, times(factor, load(scales + s)));
   }
 }
-
-// x_i <-> x_j, j = i with its log_n bits reversed.
-KERNEL(256, 1) bit_reverse(Fr* values, size log_n) {
-  if (log_n == 0) return;
-  for (size i = grid_rank(); i < (size)1 << log_n; i += grid_size()) {
-    size j = __brev((u32)i) >> (32 - log_n);  // log_n <= 32
-    if (i >= j) continue;
-    Fr x = load(values + i), y = load(values + j);
-    store(values + i, y), store(values + j, x);
-  }
-}
