@@ -59,9 +59,9 @@ def test_sizes(curve: Curve, group: str, n: int) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("group", ["g1", "g2"])
-@pytest.mark.parametrize("n", [*SIZES, 65535, 65536, 65537, 98_900, 104_900])
+@pytest.mark.parametrize("n", [*SIZES, 65535, 65536, 65537, 105_000])
 def test_sizes_on_a_gpu(curve: Curve, group: str, n: int, gpu_machine: CudaMachine) -> None:
-    """With 132 processors the last two have blocks of just 48 KiB of shared memory, static and dynamic."""
+    """With 132 processors the sort of 105,000 scalars has blocks of just over 48 KiB of shared memory, 128 bytes of it static."""
     points, scalars = some_points(curve, group, n), some_scalars(curve, n)
     backend = CudaBackend(curve, gpu_machine)
     assert by_cuda(backend, points, scalars) == by_cpu(points, scalars)
