@@ -141,6 +141,50 @@ def test_skewed_scalars(width: int) -> None:
     sorted_entries(BN254, same, width, partition=cut)
 
 
+@pytest.mark.parametrize(("repeated", "segment", "piece"), [(0, 50, 400), (0, 500, 500), (150, 50, 100), (150, 7, 90)])  # fmt: skip
+def test_bins_of_one_block_and_of_several(repeated: int, segment: int, piece: int) -> None:
+    """Bins that are empty, fit a segment, take several segments of one block, and are shared by blocks."""
+    values = draw(BN254, 260, 5) + draw(BN254, 1, 6) * repeated
+    cut = Partition(low=4, tile=64, segment=segment, piece=piece)
+    found = sorted_entries(BN254, values, 8, partition=cut)
+    sizes = Counter(key >> cut.low for key, _ in found)
+    assert len(sizes) < WindowPlan.of(BN254, 8).total_buckets >> cut.low
+    largest = max(sizes.values())
+    assert any(size <= segment for size in sizes.values()) or segment < 10
+    assert (largest > piece) == (repeated > 0)
+    assert any(segment < size <= piece for size in sizes.values()) == (segment < 100)
+
+
+@pytest.mark.parametrize("sets", [1, 3])
+def test_tables_share_bins(sets: int) -> None:
+    """Windows of several tables in the same bins, with rows of their own, some of them left out."""
+    machine, plan, n, rng = (
+        EmulatedMachine(),
+        WindowPlan.of(BN254, 9, sets=sets),
+        90,
+        random.Random(2),
+    )
+    values = draw(BN254, n - 40, 8) + [3] * 40
+    row_of = np.array([rng.choice([NONE, 5 * i]) for i in range(n)], np.uint32)
+    digits = sort_digits(
+        machine, BN254, put(machine, Scalars.from_ints(BN254, values).words), n, plan,
+        montgomery=False, bit_reversed=False, row_of=put(machine, row_of), stride=5 * n,
+        partition=Partition(low=5, tile=50, segment=40, piece=100),
+    )  # fmt: skip
+    found = entries(machine, digits)
+    assert [key for key, _ in found] == sorted(key for key, _ in found)
+    expected: Counter[tuple[int, int]] = Counter()
+    alone = expected_entries(WindowPlan.of(BN254, 9), BN254.r, values)
+    for key, row in alone:
+        window, bucket = divmod(key, plan.buckets)
+        table, own = divmod(window, sets)
+        index, sign = row % 2**31, row >> 31
+        if row_of[index] != NONE:
+            at = int(row_of[index]) + table * 5 * n
+            expected[own * plan.buckets + bucket, at | sign << 31] += 1
+    assert Counter(found) == expected
+
+
 def test_default_cut_in_many_tiles() -> None:
     sorted_entries(BN254, draw(BN254, 1100, 1) + [5] * 400, 14)
 
@@ -155,7 +199,7 @@ def test_cut_by_size(sets: int | None) -> None:
             keys, set_bins = 1 << cut.low, 1 << (width - 1 - cut.low)
             assert 1024 <= cut.tile <= 1 << 14  # places in a tile are 16 bits wide
             assert 1024 <= cut.segment <= 36 * 512
-            assert 1024 <= cut.piece <= 16 * cut.segment
+            assert 4096 <= cut.piece <= 16 * cut.segment
             assert 3 * (4 * plan.sets * set_bins + 1024) <= 227 << 10
             assert 4 * (2 * set_bins + 1) + 6 * cut.tile <= 112 << 10
             assert 4 * (2 * keys + 1) + 6 * cut.segment <= 112 << 10

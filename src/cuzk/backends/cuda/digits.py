@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil, grid
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
@@ -26,7 +26,8 @@ LOWS = 13  # the most bits that a bin leaves: as many counters and bases leave r
 TILE = 1 << 14  # the most digits in a tile
 SEGMENT = 36 * THREADS  # the most entries in a segment
 PIECE = 16  # the most segments that one block takes
-FEW = 1024  # digits of a tile, entries of a bin: fewer are not worth a block's while
+FEW_DIGITS = 2 * THREADS  # of a tile
+FEW_ENTRIES = 8 * THREADS  # of a bin: a thread loads 8 at once, fewer take as long
 SELECTED = 16 * THREADS  # entries in a tile of `select`
 CAPACITY = 2**32  # places of entries are 32 bits
 ROWS = 2**31 - 1  # rows leave one bit for the sign, and one word that is none
@@ -62,16 +63,18 @@ class Partition:
         blocks = BLOCKS * processors
         share = n * plan.windows // blocks
         low = least = least_low(plan)
-        most = max(FEW, share // 4)  # of a bin: turns of unequal length leave few blocks idle
+        most = max(
+            FEW_ENTRIES, share // 4
+        )  # of a bin: turns of unequal length leave few blocks idle
         while 0 < least <= low < min(LOWS, plan.width - 1):
             if per_bin(plan, n, low + 1) > min(most, room(low + 1) * 15 // 16):
                 break
             low += 1
-        turns = -(-n * plan.windows // (blocks * TILE))
+        turns = ceil(n * plan.windows, blocks * TILE)
         parts = max(1, turns * blocks // plan.windows)  # of a window
-        tile = min(max(FEW, whole_warps(n, parts)), tile_room(plan, low))
+        tile = min(max(FEW_DIGITS, 32 * ceil(n, 32 * parts)), tile_room(plan, low))
         segment = room(low)
-        piece = max(5 * per_bin(plan, n, low) // 4, min(4 * segment, share), FEW)
+        piece = max(5 * per_bin(plan, n, low) // 4, min(4 * segment, share), FEW_ENTRIES)
         return cls(low, tile, segment, min(piece, PIECE * segment))
 
 
@@ -96,11 +99,6 @@ def room(low: int) -> int:
 def tile_room(plan: WindowPlan, low: int) -> int:
     """Digits of a tile that shared memory holds, beside a counter and a base for each bin of a set."""
     return min(TILE, (SHARED_BYTES - 4 * (2 * (plan.buckets >> low) + 1)) // (6 * 32) * 32)
-
-
-def whole_warps(n: int, parts: int) -> int:
-    """The size of the parts, rounded up so that they begin at multiples of 32."""
-    return -(-n // (32 * parts)) * 32
 
 
 def bins(plan: WindowPlan, low: int) -> int:
@@ -186,7 +184,7 @@ class _Sort:
         digits = out.keys if fine else words(machine, out.capacity)  # room until the keys come
         cuts = (plan.width, plan.windows, plan.sets, cut.low)
         source = (scalars, self.row_of, self.n, int(montgomery), self.log_reversed)
-        blocks = self.blocks(-(-self.n // THREADS), COUNTERS)
+        blocks = grid(machine, self.n, THREADS, COUNTERS)
         self.launch("recode", blocks, *source, *cuts, count, digits, counts, shared=4 * count)
         pieces = machine.alloc(12 * (count + out.capacity // cut.piece + 1))
         ends = words(machine, 2)
@@ -194,7 +192,7 @@ class _Sort:
         self.launch("scan_coarse", 1, counts, count, cut.piece, *scanned, shared=4 * (count + 1))
         lows = machine.alloc(2 * max(out.capacity, 1)) if fine else 0
         grouped = words(machine, out.capacity) if fine else out.rows
-        blocks = self.blocks(-(-self.n // cut.tile) * plan.windows, BLOCKS)
+        blocks = grid(machine, ceil(self.n, cut.tile) * plan.windows, 1, BLOCKS)
         made = (digits, self.row_of, self.n, self.log_reversed)
         target = (cut.tile, out.stride, cursors, lows, out.keys, grouped)
         shared = 4 * (2 * (plan.buckets >> cut.low) + 1) + 6 * cut.tile
@@ -211,17 +209,14 @@ class _Sort:
         self.machine.fill(places, 0)
         shared_pieces = 2 * (out.capacity // self.cut.piece) + 1  # at most
         work = (pieces, ends, low)
-        blocks = self.blocks(shared_pieces, COUNTERS)
+        blocks = grid(self.machine, shared_pieces, 1, COUNTERS)
         self.launch("count_fine", blocks, lows, *work, places, shared=4 << low)
-        blocks = self.blocks(shared_pieces, BLOCKS)
+        blocks = grid(self.machine, shared_pieces, 1, BLOCKS)
         self.launch("scan_fine", blocks, starts, *work, places, shared=4 * ((1 << low) + 1))
-        blocks = self.blocks(count + out.capacity // self.cut.piece, BLOCKS)
+        blocks = grid(self.machine, count + out.capacity // self.cut.piece, 1, BLOCKS)
         shared = 4 * ((2 << low) + 1) + 6 * segment
         target = (segment, places, out.keys, out.rows)
         self.launch("scatter_fine", blocks, lows, rows, *work, *target, shared=shared)
-
-    def blocks(self, items: int, per_processor: int) -> int:
-        return min(items, per_processor * self.machine.processors)
 
     def launch(self, kernel: str, blocks: int, *args: Memory | int, shared: int = 0) -> None:
         self.machine.launch(self.unit, kernel, blocks, THREADS, *args, shared=shared)
@@ -249,10 +244,10 @@ def select(
         raise KernelError(f"cuda: select: expected digits of {wires} wires, found {digits.stride}")
     expect_rows(digits.plan, stride)
     unit = Unit("select.cu", curve)
-    tiles = -(-digits.capacity // SELECTED)
+    tiles = ceil(digits.capacity, SELECTED)
     out = empty(machine, digits.plan, digits.capacity, stride)
     kept, renumbered = words(machine, tiles + 1), words(machine, digits.capacity)
-    blocks = min(tiles, BLOCKS * machine.processors)
+    blocks = grid(machine, tiles, 1, BLOCKS)
     entries = (digits.rows, digits.count, row_of)
     machine.launch(unit, "renumber", blocks, THREADS, *entries, wires, stride, renumbered, kept)
     machine.launch(unit, "scan_selected", 1, THREADS, digits.count, kept, out.count)
@@ -265,6 +260,6 @@ def first_not_canonical(machine: Machine, curve: Curve, scalars: Memory, n: int)
     """u64: index of the first scalar that is not below r, 2^64 - 1 where there is none."""
     first = machine.alloc(8)
     machine.fill(first, 0xFF)
-    blocks = min(-(-n // 256), 8 * machine.processors)
+    blocks = grid(machine, n, 256, 8)
     machine.launch(Unit("digits.cu", curve), "first_not_canonical", blocks, 256, scalars, n, first)
     return first

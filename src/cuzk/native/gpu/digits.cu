@@ -281,7 +281,7 @@ scatter_fine(const u16* lows, const u32* rows_in, const Piece* pieces, const u32
   u16* tile_lows = reinterpret_cast<u16*>(tile_rows + segment);
   for (u32 t = blockIdx.x; t < ends[1]; t += gridDim.x) {
     Piece piece = pieces[t];
-    bool many = piece.count > segment;
+    bool many = piece.count > segment;  // then in equal parts
     u32 first_key = piece.bin << low, end = piece.begin + piece.count;
     clear(places, bin_keys);
     __syncthreads();
@@ -293,8 +293,9 @@ scatter_fine(const u16* lows, const u32* rows_in, const Piece* pieces, const u32
       if (many) bases[k] += places[k];  // where the key's next entry goes; less its place in the segment below
     }
     __syncthreads();
+    u32 parts = (piece.count + (u32)segment - 1) / (u32)segment, part = (piece.count + parts - 1) / parts;
     for (u32 begin = piece.begin, count; begin < end; begin += count) {
-      count = end - begin < segment ? end - begin : (u32)segment;
+      count = end - begin < part ? end - begin : part;
       if (many) {
         clear(places, bin_keys);
         __syncthreads();
