@@ -5,7 +5,7 @@
 Milliseconds between events in the stream, medians, scalars resident. Up to --checked the entries are first
 compared with the scalars: keys in order, and sum_i u_i s_i for random u_i, window by window. ``TB/s`` counts
 32 bytes per scalar and 28 per entry of the sort; --stages tells the kernels' times apart; --low, --tile,
---segment and --piece cut the work otherwise, --sets gives the bases tables of multiples.
+--segment and --portion cut the work otherwise, --sets gives the bases tables of multiples.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def measure(
     if options.width or options.sets:
         plan = WindowPlan.of(curve, options.width or plan.width, sets=options.sets)
     cut = Partition.of(plan, n, machine.processors)
-    given_cut = {name: getattr(options, name) for name in ("low", "tile", "segment", "piece")}
+    given_cut = {name: getattr(options, name) for name in ("low", "tile", "segment", "portion")}
     cut = replace(cut, **{name: value for name, value in given_cut.items() if value})
     given = scalars(curve, kind, n, 3, thread_count(None))
     values, row_of = machine.alloc(given.words.nbytes), machine.alloc(4 * n)
@@ -149,7 +149,9 @@ def main() -> None:
     parser.add_argument("--low", type=int, help="bits of a key that the second pass sorts by")
     parser.add_argument("--tile", type=int, help="digits in a tile of the first pass")
     parser.add_argument("--segment", type=int, help="entries in a segment of the second pass")
-    parser.add_argument("--piece", type=int, help="entries that one block takes in the second pass")
+    parser.add_argument(
+        "--portion", type=int, help="entries that one block takes in the second pass"
+    )
     parser.add_argument("--checked", type=int, default=22, help="log2 of the largest size compared")
     parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--stages", action="store_true")

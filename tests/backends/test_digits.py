@@ -133,7 +133,7 @@ def test_forms_and_orders(curve: Curve, n: int, montgomery: bool, bit_reversed: 
 def test_skewed_scalars(width: int) -> None:
     """All in one bucket, half of them, none at all: many segments of one bin."""
     r, n = BN254.r, 200
-    cut = Partition(low=3, tile=70, segment=100, piece=250)
+    cut = Partition(low=3, tile=70, segment=100, portion=250)
     assert len(sorted_entries(BN254, [1] * n, width, partition=cut)) == n
     assert len(sorted_entries(BN254, [r - 1] * n, width, partition=cut)) == n
     assert sorted_entries(BN254, [0] * n, width, partition=cut) == []
@@ -141,18 +141,18 @@ def test_skewed_scalars(width: int) -> None:
     sorted_entries(BN254, same, width, partition=cut)
 
 
-@pytest.mark.parametrize(("repeated", "segment", "piece"), [(0, 50, 400), (0, 500, 500), (150, 50, 100), (150, 7, 90)])  # fmt: skip
-def test_bins_of_one_block_and_of_several(repeated: int, segment: int, piece: int) -> None:
+@pytest.mark.parametrize(("repeated", "segment", "portion"), [(0, 50, 400), (0, 500, 500), (150, 50, 100), (150, 7, 90)])  # fmt: skip
+def test_bins_of_one_block_and_of_several(repeated: int, segment: int, portion: int) -> None:
     """Bins that are empty, fit a segment, take several segments of one block, and are shared by blocks."""
     values = draw(BN254, 260, 5) + draw(BN254, 1, 6) * repeated
-    cut = Partition(low=4, tile=64, segment=segment, piece=piece)
+    cut = Partition(low=4, tile=64, segment=segment, portion=portion)
     found = sorted_entries(BN254, values, 8, partition=cut)
     sizes = Counter(key >> cut.low for key, _ in found)
     assert len(sizes) < WindowPlan.of(BN254, 8).total_buckets >> cut.low
     largest = max(sizes.values())
     assert any(size <= segment for size in sizes.values()) or segment < 10
-    assert (largest > piece) == (repeated > 0)
-    assert any(segment < size <= piece for size in sizes.values()) == (segment < 100)
+    assert (largest > portion) == (repeated > 0)
+    assert any(segment < size <= portion for size in sizes.values()) == (segment < 100)
 
 
 @pytest.mark.parametrize("sets", [1, 3])
@@ -169,7 +169,7 @@ def test_tables_share_bins(sets: int) -> None:
     digits = sort_digits(
         machine, BN254, put(machine, Scalars.from_ints(BN254, values).words), n, plan,
         montgomery=False, bit_reversed=False, row_of=put(machine, row_of), stride=5 * n,
-        partition=Partition(low=5, tile=50, segment=40, piece=100),
+        partition=Partition(low=5, tile=50, segment=40, portion=100),
     )  # fmt: skip
     found = entries(machine, digits)
     assert [key for key, _ in found] == sorted(key for key, _ in found)
@@ -199,15 +199,15 @@ def test_cut_by_size(sets: int | None) -> None:
             keys, set_bins = 1 << cut.low, 1 << (width - 1 - cut.low)
             assert 1024 <= cut.tile <= 1 << 14  # places in a tile are 16 bits wide
             assert 1024 <= cut.segment <= 36 * 512
-            assert 4096 <= cut.piece <= 16 * cut.segment
+            assert 4096 <= cut.portion <= 16 * cut.segment
             assert 3 * (4 * plan.sets * set_bins + 1024) <= 227 << 10
             assert 4 * (2 * set_bins + 1) + 6 * cut.tile <= 112 << 10
             assert 4 * (2 * keys + 1) + 6 * cut.segment <= 112 << 10
             assert cut.low <= 13  # low bits of a key are 16 bits wide
             bin_entries = n * plan.windows // (plan.sets * set_bins)
-            assert cut.piece >= min(bin_entries, 16 * cut.segment)
+            assert cut.portion >= min(bin_entries, 16 * cut.segment)
     full = Partition.of(WindowPlan.of(BLS12_381, 20), 1 << 24, 132)
-    assert full == Partition(low=9, tile=16224, segment=18431, piece=73724)
+    assert full == Partition(low=9, tile=16224, segment=18431, portion=73724)
 
 
 def test_refusals() -> None:

@@ -247,6 +247,15 @@ inline void* emulated_shared() { return emulator::block.dynamic_shared.get(); }
 inline void __syncthreads() { emulator::wait(emulator::at_block_barrier); }
 inline void __syncwarp(unsigned = ~0u) { emulator::wait(emulator::at_warp_barrier); }
 inline void __threadfence() {}
+inline int __syncthreads_or(int predicate) {
+  static int any;
+  __syncthreads();
+  any = 0;
+  __syncthreads();
+  if (predicate) any = 1;
+  __syncthreads();
+  return any;
+}
 
 // Every lane shows a value, then reads that of the lane it asks for.
 template <class T>

@@ -25,7 +25,7 @@ BINS = 16384  # the most bins in all, 64 KiB: three histograms fit
 LOWS = 13  # the most bits that a bin leaves: as many counters and bases leave room for entries
 TILE = 1 << 14  # the most digits in a tile
 SEGMENT = 36 * THREADS  # the most entries in a segment
-PIECE = 16  # the most segments that one block takes
+PORTION = 16  # the most segments that one block takes
 FEW_DIGITS = 2 * THREADS  # of a tile
 FEW_ENTRIES = 8 * THREADS  # of a bin: a thread loads 8 at once, fewer take as long
 SELECTED = 16 * THREADS  # entries in a tile of `select`
@@ -49,13 +49,13 @@ class Digits:
 class Partition:
     """How the sort is cut: bins of 2^``low`` keys, tiles of a window's digits, segments of entries.
 
-    Blocks share the bins of more than ``piece`` entries; one block takes any other, a segment at a time.
+    Blocks share the bins of more than ``portion`` entries; one block takes any other, a segment at a time.
     """
 
     low: int
     tile: int
     segment: int
-    piece: int
+    portion: int
 
     @classmethod
     def of(cls, plan: WindowPlan, n: int, processors: int) -> Partition:
@@ -74,8 +74,8 @@ class Partition:
         parts = max(1, turns * blocks // plan.windows)  # of a window
         tile = min(max(FEW_DIGITS, 32 * ceil(n, 32 * parts)), tile_room(plan, low))
         segment = room(low)
-        piece = max(5 * per_bin(plan, n, low) // 4, min(4 * segment, share), FEW_ENTRIES)
-        return cls(low, tile, segment, min(piece, PIECE * segment))
+        portion = max(5 * per_bin(plan, n, low) // 4, min(4 * segment, share), FEW_ENTRIES)
+        return cls(low, tile, segment, min(portion, PORTION * segment))
 
 
 def least_low(plan: WindowPlan) -> int:
@@ -175,7 +175,7 @@ class _Sort:
     out: Digits
 
     def queue(self, scalars: Memory, montgomery: bool) -> None:
-        """Digits; coarse scan and scatter; then the pieces of the bins."""
+        """Digits; coarse scan and scatter; then the portions of the bins."""
         machine, cut, out, plan = self.machine, self.cut, self.out, self.out.plan
         count = bins(plan, cut.low)
         counts, starts, cursors = (words(machine, count + 1) for _ in range(3))
@@ -186,10 +186,10 @@ class _Sort:
         source = (scalars, self.row_of, self.n, int(montgomery), self.log_reversed)
         blocks = grid(machine, self.n, THREADS, COUNTERS)
         self.launch("recode", blocks, *source, *cuts, count, digits, counts, shared=4 * count)
-        pieces = machine.alloc(12 * (count + out.capacity // cut.piece + 1))
+        portions = machine.alloc(12 * (count + out.capacity // cut.portion + 1))
         ends = words(machine, 2)
-        scanned = (starts, cursors, pieces, ends, out.count)
-        self.launch("scan_coarse", 1, counts, count, cut.piece, *scanned, shared=4 * (count + 1))
+        scanned = (starts, cursors, portions, ends, out.count)
+        self.launch("scan_coarse", 1, counts, count, cut.portion, *scanned, shared=4 * (count + 1))
         lows = machine.alloc(2 * max(out.capacity, 1)) if fine else 0
         grouped = words(machine, out.capacity) if fine else out.rows
         blocks = grid(machine, ceil(self.n, cut.tile) * plan.windows, 1, BLOCKS)
@@ -198,22 +198,22 @@ class _Sort:
         shared = 4 * (2 * (plan.buckets >> cut.low) + 1) + 6 * cut.tile
         self.launch("scatter_coarse", blocks, *made, *cuts, *target, shared=shared)
         if fine:
-            self.queue_fine(lows, grouped, starts, pieces, ends)
+            self.queue_fine(lows, grouped, starts, portions, ends)
 
     def queue_fine(
-        self, lows: Memory | int, rows: Memory, starts: Memory, pieces: Memory, ends: Memory
+        self, lows: Memory | int, rows: Memory, starts: Memory, portions: Memory, ends: Memory
     ) -> None:
         low, segment, out = self.cut.low, self.cut.segment, self.out
         count = bins(out.plan, low)
         places = words(self.machine, count << low)
         self.machine.fill(places, 0)
-        shared_pieces = 2 * (out.capacity // self.cut.piece) + 1  # at most
-        work = (pieces, ends, low)
-        blocks = grid(self.machine, shared_pieces, 1, COUNTERS)
+        shared_portions = 2 * (out.capacity // self.cut.portion) + 1  # at most
+        work = (portions, ends, low)
+        blocks = grid(self.machine, shared_portions, 1, COUNTERS)
         self.launch("count_fine", blocks, lows, *work, places, shared=4 << low)
-        blocks = grid(self.machine, shared_pieces, 1, BLOCKS)
+        blocks = grid(self.machine, shared_portions, 1, BLOCKS)
         self.launch("scan_fine", blocks, starts, *work, places, shared=4 * ((1 << low) + 1))
-        blocks = grid(self.machine, count + out.capacity // self.cut.piece, 1, BLOCKS)
+        blocks = grid(self.machine, count + out.capacity // self.cut.portion, 1, BLOCKS)
         shared = 4 * ((2 << low) + 1) + 6 * segment
         target = (segment, places, out.keys, out.rows)
         self.launch("scatter_fine", blocks, lows, rows, *work, *target, shared=shared)

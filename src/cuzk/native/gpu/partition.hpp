@@ -50,25 +50,36 @@ inline void scan_in_block(u32* values, u32 count, u32 first) {
   __syncthreads();
 }
 
+// Given starts (count + 1 of them, scanned): whether more than an eighth of the tile's items are of one bin.
+// Ends with a barrier.
+inline bool is_crowded(const u32* starts, u32 count) {
+  bool any = false;
+  for (u32 k = threadIdx.x; k < count; k += blockDim.x) any |= starts[k + 1] - starts[k] > starts[count] / 8;
+  return __syncthreads_or(any);
+}
+
 // places[bin]++ for the lanes that are live, each with the value it found. All lanes of the warp call.
 //
-// Lanes of one bin would wait for each other: where many share the bin of the first (then of the next) live
-// lane they take their places together, so that a hot bin costs one atomic per warp.
-inline u32 take_place(u32* places, u32 bin, bool live) {
-  constexpr int crowd = 4;
-  u32 lane = threadIdx.x % 32, place = 0, waiting = __ballot_sync(whole_warp, live);
+// Lanes of one bin would wait for each other: if the tile is crowded, those that share the bin of the first (then
+// of the next) live lane take their places together where they are many, so that a hot bin costs one atomic per warp.
+inline u32 take_place(u32* places, u32 bin, bool live, bool crowded) {
+  constexpr int many = 4;
+  u32 lane = threadIdx.x % 32, place = 0;
+  if (crowded) {
+    u32 waiting = __ballot_sync(whole_warp, live);
 #pragma unroll
-  for (int round = 0; round < 2; round++) {
-    if (waiting == 0) break;
-    int leader = __ffs((int)waiting) - 1;
-    u32 chosen = __shfl_sync(whole_warp, bin, leader);
-    u32 same = __ballot_sync(whole_warp, live && bin == chosen);
-    waiting &= ~same;
-    if (__popc(same) < crowd) continue;
-    u32 first = 0;
-    if (lane == (u32)leader) first = atomicAdd(places + chosen, (u32)__popc(same));
-    first = __shfl_sync(whole_warp, first, leader);
-    if (same >> lane & 1) place = first + (u32)__popc(same & ((1u << lane) - 1)), live = false;
+    for (int round = 0; round < 2; round++) {
+      if (waiting == 0) break;
+      int leader = __ffs((int)waiting) - 1;
+      u32 chosen = __shfl_sync(whole_warp, bin, leader);
+      u32 same = __ballot_sync(whole_warp, live && bin == chosen);
+      waiting &= ~same;
+      if (__popc(same) < many) continue;
+      u32 first = 0;
+      if (lane == (u32)leader) first = atomicAdd(places + chosen, (u32)__popc(same));
+      first = __shfl_sync(whole_warp, first, leader);
+      if (same >> lane & 1) place = first + (u32)__popc(same & ((1u << lane) - 1)), live = false;
+    }
   }
   if (live) place = atomicAdd(places + bin, 1u);
   return place;
