@@ -166,7 +166,7 @@ def test_shared_memory_of_the_sort(curve: Curve, width: int, sets: int | None) -
                 continue
             cut = Partition.of(plan, n, processors)
             assert 1 <= cut.tile <= 1 << 16  # places in a tile have 16 bits
-            assert 1 <= cut.segment < cut.segment + cut.piece < 1 << 31
+            assert 1 <= cut.segment < cut.segment + cut.portion < 1 << 31
             assert cut.low < min(width, 16)
             assert plan.total_buckets < 1 << 31
         machine = Ledger(1 << 42)
