@@ -49,7 +49,7 @@ class Prover:
     worth opening it, else the CPU), "cpu", "cuda", "cuda:N" (DeviceUnavailable, with the reason, where that one
     cannot be used; OutOfMemory where it lacks the memory) or an open backend. ``repeated`` says that many proofs
     are to come: a GPU then first makes tables of the key's points as its memory allows (seconds for the largest
-    keys, a fifth less time for every proof). ``on_phase`` is called with the name of each phase as it begins.
+    keys, a seventh less time for every sum). ``on_phase`` is called with the name of each phase as it begins.
     A Prover may be used from several threads and serves one proof at a time; others wait. ``close`` (or leaving
     the ``with`` block) lets go of the key; no thread outlives a call.
     """

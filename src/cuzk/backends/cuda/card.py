@@ -13,9 +13,7 @@ from cuzk.backends.cuda.driver import Driver
 from cuzk.backends.cuda.machine import Unit
 from cuzk.errors import KernelError, OutOfMemory
 
-UNASKED_SHARED = (
-    48 << 10
-)  # more shared memory of a block than this, static and dynamic, must be asked for
+UNASKED_SHARED = 48 << 10  # of a block, static and dynamic; more must be asked for
 KEEP_ALL = 2**64 - 1  # the pool gives nothing back to the driver before `trim`
 
 

@@ -14,9 +14,8 @@ from cuzk.errors import KernelError
 
 # Keys stay below 128 * 2^23 and fit 32 bits; wider windows have more bins of keys than shared memory holds.
 WIDTHS = range(2, 25)
-CHOSEN = range(
-    2, 23
-)  # 12 windows at 22 bits; 23 saves none, 24 saves one at four times the buckets
+# 22 bits make 12 windows; 23 save none, 24 save one at four times the buckets.
+CHOSEN = range(2, 23)
 
 MOST_TABLES = 32  # `scatter_coarse` keeps the number of one in five bits
 
