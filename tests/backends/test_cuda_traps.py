@@ -17,6 +17,8 @@ from cuzk import _core
 from cuzk.backends import Workload
 from cuzk.backends.cuda import CudaBackend, tree
 from cuzk.backends.cuda.buffers import bases_of
+from cuzk.backends.cuda.device import CudaMachine
+from cuzk.backends.cuda.machine import Machine
 from cuzk.curves import BN254, Curve
 from cuzk.vectors import Points, Scalars
 from emulator import EmulatedMachine
@@ -60,8 +62,9 @@ def bases(curve: Curve, group: str, n: int) -> Points:
     return Points(curve, group, out)
 
 
-def backend_of(curve: Curve, way: str, n: int, monkeypatch: pytest.MonkeyPatch) -> CudaBackend:
-    machine = EmulatedMachine(1 << 28)
+def backend_of(
+    curve: Curve, machine: Machine, way: str, n: int, monkeypatch: pytest.MonkeyPatch
+) -> CudaBackend:
     if way == "rounds":
         monkeypatch.setattr(tree, "LEAST_PAIRS", dict.fromkeys(tree.LEAST_PAIRS, 8))
     backend = CudaBackend(curve, machine, longest_sum=13 if way == "chunks" else None)
@@ -70,10 +73,9 @@ def backend_of(curve: Curve, way: str, n: int, monkeypatch: pytest.MonkeyPatch) 
     return backend
 
 
-def check(curve: Curve, group: str, way: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = backend_of(curve, way, n, monkeypatch)
-    machine, points = backend.machine, bases(curve, group, n)
-    assert isinstance(machine, EmulatedMachine)
+def check(backend: CudaBackend, group: str, way: str, n: int) -> int:
+    """How many sums were right."""
+    curve, points = backend.curve, bases(backend.curve, group, n)
     put = backend.put(points)
     assert (bases_of(put).tables is not None) == (way == "tables")
     for montgomery in (False, True):
@@ -81,10 +83,17 @@ def check(curve: Curve, group: str, way: str, n: int, monkeypatch: pytest.Monkey
             scalars = Scalars.from_ints(curve, family(curve, n), montgomery=montgomery)
             found = backend.msm(put, backend.put(scalars)).words[0].tolist()
             assert found == by_cpu(points, scalars), (name, montgomery)
+    return 2 * len(FAMILIES)
+
+
+def check_emulated(
+    curve: Curve, group: str, way: str, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = EmulatedMachine(1 << 28)
+    sums = check(backend_of(curve, machine, way, n, monkeypatch), group, way, n)
     kernels = [kernel for kernel, _, _ in machine.launches]
-    assert ("tree_add" in kernels) == (way == "rounds")
-    sums = 2 * len(FAMILIES) * (-(-n // 13) if way == "chunks" else 1)
-    assert kernels.count("scan_coarse") == sums
+    assert ("tree_add" in kernels) == (way == "rounds" and n > 1)
+    assert kernels.count("scan_coarse") == sums * (-(-n // 13) if way == "chunks" else 1)
 
 
 WAYS = ["whole", "chunks", "tables", "rounds"]
@@ -92,7 +101,7 @@ WAYS = ["whole", "chunks", "tables", "rounds"]
 
 @pytest.mark.parametrize("way", WAYS)
 def test_traps(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    check(BN254, "g1", way, 33, monkeypatch)
+    check_emulated(BN254, "g1", way, 33, monkeypatch)
 
 
 @pytest.mark.slow
@@ -102,4 +111,14 @@ def test_traps_of_all_lengths(
     curve: Curve, n: int, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for group in ("g1", "g2"):
-        check(curve, group, way, n, monkeypatch)
+        check_emulated(curve, group, way, n, monkeypatch)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("group", ["g1", "g2"])
+def test_traps_on_a_gpu(
+    curve: Curve, group: str, way: str, gpu_machine: CudaMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small enough for compute-sanitizer (docs/kernels.md)."""
+    check(backend_of(curve, gpu_machine, way, 97, monkeypatch), group, way, 97)
