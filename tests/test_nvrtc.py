@@ -6,6 +6,8 @@ import pytest
 
 from cuzk import constants
 from cuzk.backends.cuda import kernels
+from cuzk.backends.cuda.machine import Unit
+from cuzk.curves import Curve
 
 NATIVE = Path(constants.__file__).parent / "native"
 ARCHITECTURE = "sm_90"
@@ -64,8 +66,15 @@ def test_header_compiles(header: str, name: str, generated: Path) -> None:
     assert not int(status)
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, size = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * size
+    log = kernels.room(size)
     nvrtc.nvrtcGetProgramLog(program, log)
     assert not int(status), log.decode()
     _, cubin_bytes = nvrtc.nvrtcGetCUBINSize(program)
     assert cubin_bytes > 0
+
+
+def test_nothing_that_is_shared_was_written_to(curve: Curve) -> None:
+    """NVRTC writes an empty log of one byte; Python has one object for all equal bytes of length one."""
+    code, log = kernels.compiler().compile(Unit("vector.cu", curve), 90)
+    assert (code[:4], log) == (b"\x7fELF", "")
+    assert [bytes([value])[0] for value in range(256)] == list(range(256))

@@ -67,7 +67,7 @@ def text_of(curve: str) -> str:
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     assert not int(status)
     _, size = nvrtc.nvrtcGetPTXSize(program)
-    text = b" " * size
+    text = kernels.room(size)
     nvrtc.nvrtcGetPTX(program, text)
     return str(text, "ascii").strip("\0 ")
 

@@ -168,7 +168,7 @@ def test_report(curve: Curve) -> None:
     with Prover(key, threads=2) as prover:
         report = prover.prove(cubic(curve).witness()).report
     assert (report.device, report.threads, report.retries) == ("cpu", 2, 0)
-    assert "a GPU is worth it from" in report.reason
+    assert "opening a GPU takes" in report.reason
     assert report.arithmetic == _core.path()
     assert (report.constraints, report.wires, report.public, report.domain) == (2, 4, 1, 4)
     assert (report.curve, report.recipe) == (curve.name, SNARKJS)

@@ -63,11 +63,12 @@ class Compiler:
                 raise KernelError(
                     f"{unit.file} for {unit.curve.title}, sm_{architecture}: {reason or 'NVRTC gave no reason'}"
                 )
-            code = b" " * int(self._value(nvrtc.nvrtcGetCUBINSize(program)))
+            size = int(self._value(nvrtc.nvrtcGetCUBINSize(program)))
+            code = room(size)
             self._value(nvrtc.nvrtcGetCUBIN(program, code))
         finally:
             nvrtc.nvrtcDestroyProgram(program)
-        return code, log
+        return code[:size], log
 
     def _value(self, answer: tuple[Any, ...]) -> Any:
         status, *values = answer
@@ -76,9 +77,18 @@ class Compiler:
         return values[0] if values else None
 
     def _log(self, program: Any) -> str:
-        log = b" " * int(self._value(self.nvrtc.nvrtcGetProgramLogSize(program)))
+        log = room(int(self._value(self.nvrtc.nvrtcGetProgramLogSize(program))))
         self._value(self.nvrtc.nvrtcGetProgramLog(program, log))
         return log.decode(errors="replace").strip("\0 \n")
+
+
+def room(size: int) -> bytes:
+    """``size`` bytes and two more, for NVRTC to write to, as its binding wants them: in a bytes object.
+
+    Nobody else may have that object. Python shares those of one byte, of which an empty log is one: writing
+    to it would change every byte of that value that is cut out of any data in the process.
+    """
+    return bytes(size + 2)
 
 
 @cache
