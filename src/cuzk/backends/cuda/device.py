@@ -120,7 +120,7 @@ class CudaMachine:
         self.title = card.facts.title
         self.processors = card.facts.processors
         card.enter()
-        self._lane = _Lane(card, card.driver.cuStreamCreate(NON_BLOCKING))
+        self._stream = _Stream(card, card.driver.cuStreamCreate(NON_BLOCKING))
 
     def prepare(self, curve: Curve) -> None:
         """Compile (or take from the cache) and load every kernel of a curve."""
@@ -131,26 +131,26 @@ class CudaMachine:
         if nbytes < 0:
             raise KernelError(f"{self.name}: expected a size to allocate, found {nbytes}")
         self.card.enter()
-        block = self._lane.allocate(nbytes)
+        block = self._stream.allocate(nbytes)
         return Memory(block.address, nbytes, block)
 
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
         """Through pinned memory; returns when ``array`` has been read."""
         self.card.enter()
-        self._lane.staging.upload(memory.address, _bytes(memory, array))
+        self._stream.staging.upload(memory.address, _bytes(memory, array))
 
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         """Through pinned memory; waits."""
         self.card.enter()
-        self._lane.staging.download(memory.address, _bytes(memory, array))
+        self._stream.staging.download(memory.address, _bytes(memory, array))
 
     def fetch(self, memory: Memory, array: NDArray[Any]) -> Callable[[], None]:
         """Through a pinned buffer of its own."""
         self.card.enter()
-        fill = self._lane.staging.fetch(memory.address, _bytes(memory, array))
+        fill = self._stream.staging.fetch(memory.address, _bytes(memory, array))
 
         def wait() -> None:
-            self.card.enter()  # and the lane lives as long as this function
+            self.card.enter()  # and the stream lives as long as this function
             fill()
 
         return wait
@@ -159,7 +159,9 @@ class CudaMachine:
         """Set every byte."""
         self.card.enter()
         if memory.nbytes:
-            self.card.driver.cuMemsetD8Async(memory.address, byte, memory.nbytes, self._lane.stream)
+            self.card.driver.cuMemsetD8Async(
+                memory.address, byte, memory.nbytes, self._stream.handle
+            )
 
     def launch(
         self,
@@ -182,7 +184,7 @@ class CudaMachine:
         first = ctypes.addressof(words)
         places = (ctypes.c_uint64 * len(words))(*range(first, first + 8 * len(words), 8))
         self.card.driver.cuLaunchKernel(
-            found.function, blocks, 1, 1, threads, 1, 1, shared, self._lane.stream,
+            found.function, blocks, 1, 1, threads, 1, 1, shared, self._stream.handle,
             ctypes.addressof(places), 0,
         )  # fmt: skip
 
@@ -194,13 +196,13 @@ class CudaMachine:
     def finish(self) -> None:
         """Wait for the stream."""
         self.card.enter()
-        self.card.driver.cuStreamSynchronize(self._lane.stream)
+        self.card.driver.cuStreamSynchronize(self._stream.handle)
 
     def mark(self) -> Mark:
         """A point in the stream, for :meth:`milliseconds`."""
         self.card.enter()
-        mark = Mark(self._lane, self.card.driver.cuEventCreate(0))
-        self.card.driver.cuEventRecord(mark.event, self._lane.stream)
+        mark = Mark(self._stream, self.card.driver.cuEventCreate(0))
+        self.card.driver.cuEventRecord(mark.event, self._stream.handle)
         return mark
 
     def milliseconds(self, start: Mark, end: Mark) -> float:
@@ -210,21 +212,21 @@ class CudaMachine:
         return float(self.card.driver.cuEventElapsedTime(start.event, end.event))
 
 
-class _Lane:
-    """The stream and what goes with it; lives until the last memory of its machine is dropped.
+class _Stream:
+    """A stream of the driver and what goes with it; lives until the last memory of its machine is dropped.
 
     The addresses are kept here: of objects that refer to one another in a ring and are dropped together,
-    the lane may be told first, and no memory may be freed in a stream that is gone.
+    the stream may be told first, and no memory may be freed in a stream that is gone.
     """
 
-    def __init__(self, card: Card, stream: Any) -> None:
+    def __init__(self, card: Card, handle: Any) -> None:
         self.card = card
-        self.stream = stream
-        self.staging = Staging(card.driver, stream)
+        self.handle = handle
+        self.staging = Staging(card.driver, handle)
         self._addresses: set[int] = set()
 
     def allocate(self, nbytes: int) -> _Block:
-        address = self.card.allocate(nbytes, self.stream)
+        address = self.card.allocate(nbytes, self.handle)
         self._addresses.add(address)
         return _Block(self, address)
 
@@ -232,7 +234,7 @@ class _Lane:
         if address in self._addresses:
             self._addresses.remove(address)
             self.card.enter()
-            self.card.driver.cuMemFreeAsync(address, self.stream)
+            self.card.driver.cuMemFreeAsync(address, self.handle)
 
     def __del__(self) -> None:
         _quietly(self._close)
@@ -241,32 +243,32 @@ class _Lane:
         for address in list(self._addresses):
             self.free(address)
         self.card.enter()
-        self.card.driver.cuStreamSynchronize(self.stream)
+        self.card.driver.cuStreamSynchronize(self.handle)
         self.staging.close()
-        self.card.driver.cuStreamDestroy(self.stream)
+        self.card.driver.cuStreamDestroy(self.handle)
         self.card.trim()
 
 
 class _Block:
     """Allocated memory; freed behind all work that was queued when the last reference is dropped."""
 
-    def __init__(self, lane: _Lane, address: int) -> None:
+    def __init__(self, stream: _Stream, address: int) -> None:
         self.address = address
-        self._lane = lane
+        self._stream = stream
 
     def __del__(self) -> None:
-        _quietly(lambda: self._lane.free(self.address))
+        _quietly(lambda: self._stream.free(self.address))
 
 
 class Mark:
     """An event recorded in a machine's stream."""
 
-    def __init__(self, lane: _Lane, event: Any) -> None:
-        self._lane = lane
+    def __init__(self, stream: _Stream, event: Any) -> None:
+        self._stream = stream
         self.event = event
 
     def __del__(self) -> None:
-        _quietly(lambda: self._lane.card.driver.cuEventDestroy(self.event))
+        _quietly(lambda: self._stream.card.driver.cuEventDestroy(self.event))
 
 
 def _quietly(release: Callable[[], None]) -> None:
