@@ -11,8 +11,8 @@
 
 namespace cuzk::CUZK_PATH {
 
-using Piece = ulonglong2;  // half a scalar
-static_assert(sizeof(Loose) == 2 * sizeof(Piece));
+using Half = ulonglong2;  // half a scalar
+static_assert(sizeof(Loose) == 2 * sizeof(Half));
 
 // x, but what is computed from it is computed anew: the places of a thread's elements would otherwise be kept
 // in registers from the first use to the last, and spilled.
@@ -27,10 +27,10 @@ struct Tile {
   u32 log, columns, stride;  // all logarithms
   u32 block;                 // its place among tiles along the index, not across columns
   size base;                 // index of its first element
-  Piece* shared;
+  Half* shared;
 
   // Indices of tiles and of blocks are below N <= 2^32.
-  Tile(size log_n, size first, size stages, u32 index) : shared(shared_memory<Piece>()) {
+  Tile(size log_n, size first, size stages, u32 index) : shared(shared_memory<Half>()) {
     log = 34 - __clz(blockDim.x);
     stride = (u32)(log_n - first - stages);
     columns = stride ? log - (u32)stages : 0;
@@ -46,38 +46,38 @@ struct Tile {
   // Where half h of the element at p is: eight lanes that touch positions which differ in three bits next to
   // each other, or four neighbours in both halves, meet no bank twice.
   static u32 slot(u32 p) { return p ^ (p >> 3 & 7); }
-  Piece& half(u32 p, u32 h) const { return at_slot(slot(p), h); }
-  Piece& at_slot(u32 slot, u32 h) const { return shared[(slot ^ h << 2) + (h << log)]; }
+  Half& half(u32 p, u32 h) const { return at_slot(slot(p), h); }
+  Half& at_slot(u32 slot, u32 h) const { return shared[(slot ^ h << 2) + (h << log)]; }
 
   Loose element(u32 p) const {
     Loose x;
-    auto* piece = reinterpret_cast<Piece*>(&x);
-    piece[0] = half(p, 0), piece[1] = half(p, 1);
+    auto* halves = reinterpret_cast<Half*>(&x);
+    halves[0] = half(p, 0), halves[1] = half(p, 1);
     return x;
   }
   void set(u32 p, const Loose& x) const {
-    auto* piece = reinterpret_cast<const Piece*>(&x);
-    half(p, 0) = piece[0], half(p, 1) = piece[1];
+    auto* halves = reinterpret_cast<const Half*>(&x);
+    half(p, 0) = halves[0], half(p, 1) = halves[1];
   }
 };
 
-// The tile from and to the vector: 16 pieces for each thread, neighbours to neighbours. Positions that
+// The tile from and to the vector: 16 halves for each thread, neighbours to neighbours. Positions that
 // differ in their top four bits lie a constant apart: either these are bits of the row or there are no columns.
 inline void fetch(const Tile& tile, const Fr* values) {
   u32 p = threadIdx.x >> 1, h = threadIdx.x & 1, step = blockDim.x >> 1;
   size distance = tile.offset(step) * 2;
-  auto* from = reinterpret_cast<const Piece*>(values + tile.base + tile.offset(p)) + h;
-  Piece pieces[16];
+  auto* from = reinterpret_cast<const Half*>(values + tile.base + tile.offset(p)) + h;
+  Half held[16];
 #pragma unroll
-  for (u32 j = 0; j < 16; j++) pieces[j] = from[j * distance];
+  for (u32 j = 0; j < 16; j++) held[j] = from[j * distance];
 #pragma unroll
-  for (u32 j = 0; j < 16; j++) tile.half(p + j * step, h) = pieces[j];
+  for (u32 j = 0; j < 16; j++) tile.half(p + j * step, h) = held[j];
   __syncthreads();
 }
 inline void put_back(const Tile& tile, Fr* values) {
   u32 thread = anew(threadIdx.x), p = thread >> 1, h = thread & 1, step = blockDim.x >> 1;
   size distance = tile.offset(step) * 2;
-  auto* to = reinterpret_cast<Piece*>(values + tile.base + tile.offset(p)) + h;
+  auto* to = reinterpret_cast<Half*>(values + tile.base + tile.offset(p)) + h;
 #pragma unroll
   for (u32 j = 0; j < 16; j++) to[j * distance] = tile.half(p + j * step, h);
 }
@@ -100,16 +100,16 @@ inline void take(const Tile& tile, Loose (&x)[8], u32 low) {
   Places places(low);
 #pragma unroll
   for (u32 q = 0; q < 8; q++) {
-    auto* piece = reinterpret_cast<Piece*>(x + q);
-    piece[0] = tile.at_slot(places[q], 0), piece[1] = tile.at_slot(places[q], 1);
+    auto* halves = reinterpret_cast<Half*>(x + q);
+    halves[0] = tile.at_slot(places[q], 0), halves[1] = tile.at_slot(places[q], 1);
   }
 }
 inline void give(const Tile& tile, const Loose (&x)[8], u32 low) {
   Places places(anew(low));
 #pragma unroll
   for (u32 q = 0; q < 8; q++) {
-    auto* piece = reinterpret_cast<const Piece*>(x + q);
-    tile.at_slot(places[q], 0) = piece[0], tile.at_slot(places[q], 1) = piece[1];
+    auto* halves = reinterpret_cast<const Half*>(x + q);
+    tile.at_slot(places[q], 0) = halves[0], tile.at_slot(places[q], 1) = halves[1];
   }
 }
 
@@ -120,19 +120,19 @@ inline void give(const Tile& tile, const Loose (&x)[8], u32 low) {
 // Eight entries are four rows of 16-byte pieces: threads that read entries next to each other, or two or four
 // apart, touch a quarter of the cache lines that whole constants would spread them over.
 struct Table {
-  Piece* pieces;
+  Half* halves;
   static constexpr u32 before = 4;
 
-  Piece* at(size entry) const { return pieces + (entry / 8 * 32 + entry % 8); }
+  Half* at(size entry) const { return halves + (entry / 8 * 32 + entry % 8); }
   // [k] is the constant of place (block << j) + k, or -1 over that, for k < 2^j.
   struct Run {
-    const Piece* first;
+    const Half* first;
     int step;
     Constant operator[](int k) const {
       Constant c;
-      auto* piece = reinterpret_cast<Piece*>(&c);
+      auto* to = reinterpret_cast<Half*>(&c);
 #pragma unroll
-      for (int i = 0; i < 4; i++) piece[i] = first[8 * i + step * k];
+      for (int i = 0; i < 4; i++) to[i] = first[8 * i + step * k];
       return c;
     }
   };
@@ -142,9 +142,9 @@ struct Table {
     return {at(before - 1 + ((size)above << j)), -1};
   }
   void set(size entry, const Constant& c) const {
-    auto* piece = reinterpret_cast<const Piece*>(&c);
+    auto* from = reinterpret_cast<const Half*>(&c);
 #pragma unroll
-    for (int i = 0; i < 4; i++) at(entry)[8 * i] = piece[i];
+    for (int i = 0; i < 4; i++) at(entry)[8 * i] = from[i];
   }
 };
 
