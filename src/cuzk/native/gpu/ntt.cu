@@ -27,7 +27,7 @@ struct Vectors {  // one or two, transformed in the same launch
 // Stages [first, first + stages), 3 <= stages; tiles of 8 * blockDim elements, at least 16. A pass that is
 // not the last has at least 4 stages and four columns in a tile.
 KERNEL(256, 2)
-divide_pass(Fr* values, Fr* second, Piece* table, size log_n, size first, size stages, size coset) {
+divide_pass(Fr* values, Fr* second, Half* table, size log_n, size first, size stages, size coset) {
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
   fetch(tile, at.values);
@@ -38,7 +38,7 @@ divide_pass(Fr* values, Fr* second, Piece* table, size log_n, size first, size s
 
 // The same backwards. `halvings`: the result is divided by 2^halvings.
 KERNEL(256, 2)
-join_pass(Fr* values, Fr* second, Piece* table, size log_n, size first, size stages, size coset,
+join_pass(Fr* values, Fr* second, Half* table, size log_n, size first, size stages, size coset,
           size halvings) {
   Vectors at(values, second);
   Tile tile(log_n, first, stages, at.index);
@@ -50,7 +50,7 @@ join_pass(Fr* values, Fr* second, Piece* table, size log_n, size first, size sta
 
 // Last pass of an inverse transform and first pass of a transform on a coset: both own the same tiles.
 KERNEL(256, 2)
-extend_pass(Fr* values, Fr* second, Piece* table, Piece* coset_table, size log_n, size stages,
+extend_pass(Fr* values, Fr* second, Half* table, Half* coset_table, size log_n, size stages,
             size coset) {
   Vectors at(values, second);
   Tile tile(log_n, 0, stages, at.index);
@@ -64,7 +64,7 @@ extend_pass(Fr* values, Fr* second, Piece* table, Piece* coset_table, size log_n
 
 // A whole transform of fewer than 16 elements, a butterfly for each of up to 8 threads in one block.
 KERNEL(8, 1)
-transform_few(Loose* values, Piece* table, size log_n, size coset, size inverse) {
+transform_few(Loose* values, Half* table, size log_n, size coset, size inverse) {
   u32 t = threadIdx.x, n = 1u << log_n;
   for (u32 i = 0; i < log_n; i++) {
     u32 s = inverse ? (u32)log_n - 1 - i : i, half = n >> (s + 1);
@@ -89,7 +89,7 @@ transform_few(Loose* values, Piece* table, size log_n, size coset, size inverse)
 inline Constant times(const Constant& entry, const Fr& factor) {
   return constant(Fr::from_plain((entry.value * factor).w));
 }
-KERNEL(256, 1) first_twiddles(Piece* table, const Fr* squares, size log, size start) {
+KERNEL(256, 1) first_twiddles(Half* table, const Fr* squares, size log, size start) {
   Table t{table};
   const size one = Table::before;
   if (threadIdx.x == 0) t.set(one, constant(Fr::one())), t.set(one - 1, constant(-Fr::one()));
@@ -102,7 +102,7 @@ KERNEL(256, 1) first_twiddles(Piece* table, const Fr* squares, size log, size st
   if (threadIdx.x == 0 && log > 0) t.set(one - 2, t.forwards(1, 0)[0]);
   if (threadIdx.x == 0 && log > 1) t.set(one - 3, t.forwards(3, 0)[0]), t.set(one - 4, t.forwards(2, 0)[0]);
 }
-KERNEL(256, 1) double_twiddles(Piece* table, const Fr* squares, size log, size j) {
+KERNEL(256, 1) double_twiddles(Half* table, const Fr* squares, size log, size j) {
   Table t{table};
   Fr step = load(squares + (log - 1 - j));
   for (size i = grid_rank(); i < (size)1 << j; i += grid_size())
@@ -112,7 +112,7 @@ KERNEL(256, 1) double_twiddles(Piece* table, const Fr* squares, size log, size j
 // The table of a coset whose shift is not the root's root: at 2^s + k scales[s] T[k], or, to go back,
 // -scales[s] / T[2^s - 1 - k], which is where backwards() looks for block 2^s - 1 - k. What stands before it
 // is for block 0 of all, there is none.
-KERNEL(256, 1) coset_twiddles(Piece* out, Piece* table, const Fr* scales, size log, size inverse) {
+KERNEL(256, 1) coset_twiddles(Half* out, Half* table, const Fr* scales, size log, size inverse) {
   Table t{table};
   for (size i = 1 + grid_rank(); i < (size)1 << log; i += grid_size()) {
     u32 s = 31 - __clz((u32)i), below = (1u << s) - 1, k = (u32)i & below;  // i < N <= 2^32
