@@ -129,9 +129,7 @@ class Lane:
         if self._first.is_cpu or not self._may_leave:
             raise error
         reason = f"{self._first.backend.name} failed: {error}"
-        if not isinstance(
-            error, OutOfMemory
-        ):  # the device or its context; memory may be free again next time
+        if not isinstance(error, OutOfMemory):  # then memory may be free again next time
             self._cpu = None
             self._first = self._on_cpu(reason)
         return reason
