@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import pytest
 from test_arithmetic import (
@@ -50,20 +49,13 @@ LAWS: dict[str, tuple[Callable[..., Values], int]] = {
 @cache
 def text_of(curve: str) -> str:
     """rates.cu as NVRTC translates it."""
-    nvrtc: Any = pytest.importorskip(
-        "cuda.bindings.nvrtc",
-        reason="NVRTC is not installed (extra `cuda`)",
-        exc_type=ImportError,
-    )
+    nvrtc = kernels.compiler().nvrtc
     unit = Unit("rates.cu", CURVES[curve])
     options = [o.replace(b"sm_", b"compute_") for o in kernels.options(unit, 90)]
     header, name = constants.header().encode(), b"curve_constants.hpp"
-    try:
-        _, program = nvrtc.nvrtcCreateProgram(
-            kernels.program_text(unit) + COMPLEX, b"unit.cu", 1, [header], [name]
-        )
-    except RuntimeError as error:
-        pytest.skip(f"the NVRTC library is not installed (extra `cuda`): {error}")
+    _, program = nvrtc.nvrtcCreateProgram(
+        kernels.program_text(unit) + COMPLEX, b"unit.cu", 1, [header], [name]
+    )
     (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     assert not int(status)
     _, size = nvrtc.nvrtcGetPTXSize(program)
