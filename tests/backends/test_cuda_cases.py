@@ -17,7 +17,7 @@ from circuits import chain
 from cuzk.backends.cpu import CpuBackend
 from cuzk.backends.cuda import CudaBackend, device, selftest
 from cuzk.curves import BLS12_381, BN254, Curve
-from cuzk.errors import BackendError, DeviceUnavailable, KernelError, OutOfMemory
+from cuzk.errors import BackendError, DeviceUnavailable, FormatError, KernelError, OutOfMemory
 from cuzk.groth16 import SNARKJS, ProvingKey
 from cuzk.prover import devices
 from cuzk.prover.lane import DOUBTED
@@ -266,6 +266,21 @@ def test_g9_number_of_a_device(there: int, asked: int, range_: str, monkeypatch:
     ):
         device.open_machine(asked, BN254)
     assert device.open_machine(there - 1, BN254).name == f"cuda:{there - 1}"
+
+
+def test_a_device_by_its_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its number; the beginning is enough where no other begins so."""
+    install(FakeDriver(devices=3), monkeypatch)
+    whole = "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f"
+    for uuid in (whole, "GPU-1011"):
+        with Prover(key_of(BN254), device=f"cuda:{uuid}", threads=1) as prover:
+            assert proved(prover).device == "cuda:1"
+    for uuid, count in (("GPU-abcd", 0), (whole[:-1] + "0", 0)):
+        with pytest.raises(DeviceUnavailable, match=f"device cuda:{uuid}: {uuid}: expected .* found {count} such among GPU-0001") as failure:  # fmt: skip
+            Prover(key_of(BN254), device=f"cuda:{uuid}", threads=1)
+        assert "\n" not in str(failure.value)
+    with pytest.raises(FormatError, match="found 'cuda:GPU-xyz'"):
+        Prover(key_of(BN254), device="cuda:GPU-xyz", threads=1)
 
 
 @pytest.mark.usefixtures("worthwhile", "driver")

@@ -135,7 +135,7 @@ class FakeDriver:
         return (values[attribute.name.removeprefix("CU_DEVICE_ATTRIBUTE_")],)
 
     def _cuDeviceGetUuid(self, device: int) -> Answer:
-        return (SimpleNamespace(bytes=bytes(range(16))),)
+        return (SimpleNamespace(bytes=bytes(range(16 * device, 16 * device + 16))),)
 
     def _cuDeviceGetName(self, length: int, device: int) -> Answer:
         return (b"Emulated GPU".ljust(length, b"\0"),)

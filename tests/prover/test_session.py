@@ -392,7 +392,7 @@ def test_absent_device(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("device", ["", "gpu", "cuda:", "cuda:-1", "cuda:x", "CPU"])
 def test_unknown_device(device: str) -> None:
-    with pytest.raises(FormatError, match="expected auto, cpu, cuda or cuda:N"):
+    with pytest.raises(FormatError, match="expected auto, cpu, cuda, cuda:N or cuda:GPU-UUID"):
         Prover(key_of(BN254), device=device)
 
 

@@ -44,7 +44,7 @@ device_option = click.option(
     "--device",
     default="auto",
     show_default=True,
-    metavar="auto|cpu|cuda|cuda:N",
+    metavar="auto|cpu|cuda|cuda:N|cuda:GPU-UUID",
     help="auto: the first GPU where one can be used and the work is large enough for it, else the CPU.",
 )
 digest_option = click.option(

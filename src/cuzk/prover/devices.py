@@ -22,7 +22,7 @@ G2_WEIGHT = 3
 def open_device(
     device: str | Backend, curve: Curve, threads: int, work: Workload | None = None
 ) -> tuple[Backend, str]:
-    """The backend for "auto", "cpu", "cuda" or "cuda:N", and in words why it was taken; or one that is open.
+    """The backend for "auto", "cpu", "cuda", "cuda:N" or "cuda:GPU-UUID", and in words why it was taken; or one that is open.
 
     "auto" takes a GPU if one can be used and ``work``, where it is known, is worth opening it. DeviceUnavailable
     where another one was asked for by name and cannot be used.
@@ -37,11 +37,13 @@ def open_device(
         return CpuBackend(curve, threads), "asked for"
     if device == "auto":
         return _best(curve, threads, work)
-    match = re.fullmatch(r"cuda(?::([0-9]{1,4}))?", device)
+    match = re.fullmatch(r"cuda(?::([0-9]{1,4}|GPU-[0-9a-f-]{4,36}))?", device)
     if not match:
-        raise FormatError(f"device: expected auto, cpu, cuda or cuda:N, found {device!r}")
+        raise FormatError(
+            f"device: expected auto, cpu, cuda, cuda:N or cuda:GPU-UUID, found {device!r}"
+        )
     try:
-        return _open_gpu(int(match[1] or 0), curve, threads), "asked for"
+        return _open_gpu(match[1] or "0", curve, threads), "asked for"
     except DeviceUnavailable as error:
         raise DeviceUnavailable(f"device {device}: {error}; or take auto or cpu") from error
 
@@ -56,7 +58,7 @@ def _best(curve: Curve, threads: int, work: Workload | None) -> tuple[Backend, s
                 f"small: about {seconds:.1g} s on {threads} threads, opening a GPU takes {OPENING_SECONDS} s",
             )
     try:
-        gpu = _open_gpu(0, curve, threads)
+        gpu = _open_gpu("0", curve, threads)
     except BackendError as error:
         return cpu, f"no GPU: {error}"
     return gpu, f"a GPU can be used: {gpu.title}"
@@ -67,13 +69,14 @@ def weighted_points(work: Workload) -> int:
     return sum(n * (G2_WEIGHT if group == "g2" else 1) for group, n in work.queries)
 
 
-def _open_gpu(ordinal: int, curve: Curve, threads: int) -> Backend:
-    """A GPU that has just found known answers; all of CUDA is imported here and not before."""
+def _open_gpu(which: str, curve: Curve, threads: int) -> Backend:
+    """A GPU, by number or UUID, that has just found known answers; all of CUDA is imported here and not before."""
     if curve.is_toy:
         raise DeviceUnavailable(f"no kernels for curve {curve.title}")
     from cuzk.backends.cuda import CudaBackend, device
     from cuzk.backends.cuda.selftest import fault_of
 
+    ordinal = device.ordinal_of(which) if which.startswith("GPU-") else int(which)
     backend = CudaBackend(curve, device.open_machine(ordinal, curve), threads=threads)
     try:
         fault = fault_of(backend)

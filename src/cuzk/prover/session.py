@@ -46,12 +46,13 @@ class Prover:
     ``key_digest`` is what the key file's digest must be (:func:`cuzk.load_key`).
     ``memory`` is a limit in bytes of the host's memory (OutOfMemory before any work), ``threads`` defaults to
     the CPUs this process may use. ``device`` is "auto" (the first GPU where one can be used and the proof is
-    worth opening it, else the CPU), "cpu", "cuda", "cuda:N" (DeviceUnavailable, with the reason, where that one
-    cannot be used; OutOfMemory where it lacks the memory) or an open backend. ``repeated`` says that many proofs
-    are to come: a GPU then first makes tables of the key's points as its memory allows (seconds for the largest
-    keys, a seventh less time for every sum). ``on_phase`` is called with the name of each phase as it begins.
-    A Prover may be used from several threads and serves one proof at a time; others wait. ``close`` (or leaving
-    the ``with`` block) lets go of the key; no thread outlives a call.
+    worth opening it, else the CPU), "cpu", "cuda", "cuda:N", "cuda:GPU-UUID" (DeviceUnavailable, with the
+    reason, where that one cannot be used; OutOfMemory where it lacks the memory) or an open backend.
+    ``repeated`` says that many proofs are to come: a GPU then first makes tables of the key's points as
+    its memory allows (seconds for the largest keys, a seventh less time for every sum). ``on_phase`` is
+    called with the name of each phase as it begins. A Prover may be used from several threads and
+    serves one proof at a time; others wait. ``close`` (or leaving the ``with`` block) lets go of the
+    key; no thread outlives a call.
     """
 
     def __init__(

@@ -128,6 +128,12 @@ class Card:
         self.driver.cuMemPoolTrimTo(self._pool, 0)
 
 
+def uuid_of(driver: Driver, device: Any) -> str:
+    """As nvidia-smi writes it: GPU-da343186-b3d8-4cfd-c57b-932882522e92."""
+    raw = bytes(driver.cuDeviceGetUuid(device).bytes).hex()
+    return "GPU-" + "-".join((raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:]))
+
+
 def _facts(driver: Driver, device: Any) -> Facts:
     names = driver.bindings.CUdevice_attribute
 
@@ -137,13 +143,11 @@ def _facts(driver: Driver, device: Any) -> Facts:
         )
 
     major, minor = attribute("COMPUTE_CAPABILITY_MAJOR"), attribute("COMPUTE_CAPABILITY_MINOR")
-    raw = bytes(driver.cuDeviceGetUuid(device).bytes).hex()
-    parts = (raw[:8], raw[8:12], raw[12:16], raw[16:20], raw[20:])
     version = int(driver.cuDriverGetVersion())
     return Facts(
         name=driver.name,
         title=driver.cuDeviceGetName(256, device).split(b"\0")[0].decode().strip(),
-        uuid="GPU-" + "-".join(parts),
+        uuid=uuid_of(driver, device),
         architecture=10 * major + minor,
         processors=attribute("MULTIPROCESSOR_COUNT"),
         total_bytes=int(driver.cuDeviceTotalMem(device)),

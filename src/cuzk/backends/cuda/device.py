@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cuzk.backends.cuda import kernels
 from cuzk.backends.cuda.cache import Cache, default_folder
-from cuzk.backends.cuda.card import Card
+from cuzk.backends.cuda.card import Card, uuid_of
 from cuzk.backends.cuda.driver import Driver
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.backends.cuda.staging import Staging
@@ -40,6 +40,19 @@ def device_count() -> int:
     if not count:
         raise DeviceUnavailable(NONE_VISIBLE)
     return count
+
+
+def ordinal_of(uuid: str) -> int:
+    """The number of the visible device whose UUID begins so; DeviceUnavailable where that is not one."""
+    count, driver = device_count(), Driver(_bindings(), "cuda")
+    known = [uuid_of(driver, driver.cuDeviceGet(ordinal)) for ordinal in range(count)]
+    found = [ordinal for ordinal, each in enumerate(known) if each.startswith(uuid)]
+    if len(found) != 1:
+        raise DeviceUnavailable(
+            f"{uuid}: expected the UUID of one visible device, or as much of it as tells them apart, "
+            f"found {len(found)} such among {', '.join(known)}"
+        )
+    return found[0]
 
 
 def open_machine(ordinal: int, curve: Curve) -> Machine:
