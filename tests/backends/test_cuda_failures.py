@@ -139,7 +139,7 @@ def test_a_launch_fails(part: int) -> None:
 def test_every_amount_of_memory(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """From too little for the key to enough for everything."""
     monkeypatch.setattr(msm, "FEWEST", 1)
-    limits = range(1000 + 500 * part, 1 << 17, 4000)
+    limits = range(1000 + 4000 * part, 3 << 19, 32000)
     outcomes = [proof_within(limit) for limit in limits]
     assert outcomes[0] == "put"
     assert outcomes[-1] == "right"
