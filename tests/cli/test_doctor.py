@@ -46,7 +46,7 @@ def test_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     driver.others = 1 << 29
     found = doctor.diagnose()
     assert found.facts["cuda:1"] == (
-        "Emulated GPU, GPU-00010203-0405-0607-0809-0a0b0c0d0e0f, sm_90, 2 processors, 1.0 GiB, 0.5 GiB free"
+        "Emulated GPU, GPU-10111213-1415-1617-1819-1a1b1c1d1e1f, sm_90, 2 processors, 1.0 GiB, 0.5 GiB free"
     )
     assert found.facts["driver"].endswith("runs code of CUDA 13.0")
     assert re.match(r"13\.\d+, builds kernels for sm_80, .*sm_90, .*sm_120", found.facts["nvrtc"])
