@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -112,16 +113,19 @@ def prove_command(
             if binary:
                 _expect_bytes_for(prover.key.curve, output)
             result = prover.prove(witness)
+    report = result.report
+    if environment().no_gpu and device == "auto":
+        report = replace(report, reason="CUZK_NO_GPU is set")
     encode = write_proof_bytes if binary else proof_json
     write_together({output: [encode(result.proof)], public: [public_json(result.public)]})
     if as_json:
         answer(
-            {"proof": str(output), "public": str(public), "report": result.report.as_dict()},
+            {"proof": str(output), "public": str(public), "report": report.as_dict()},
             [],
             as_json=True,
         )
     else:
-        say("\n".join(_report_lines(result.report)), error=True)
+        say("\n".join(_report_lines(report)), error=True)
 
 
 def _expect_bytes_for(curve: Curve, output: Path) -> None:

@@ -68,7 +68,7 @@ inline Coordinate turned(const Coordinate& x, const Fp& beta) { return x * beta;
 inline Coordinate make_multiples(const Point& point, Multiple* table, const Fp& beta) {
   store(&table[0].x, point.x), store(&table[0].y, point.y);
   Jacobian sum = Jacobian::twice(point);
-  Coordinate ratio = sum.z;  // of this multiple's denominator to the last one's: in the slot of beta x for now
+  Coordinate ratio = sum.z;  // of this multiple's denominator to the last one's: in the slot of beta x until the second loop
 #pragma unroll 1
   for (int i = 1;; i++) {
     store(&table[i].x, sum.x), store(&table[i].y, sum.y), store(&table[i].turned_x, ratio);
