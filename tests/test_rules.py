@@ -19,6 +19,7 @@ NATIVE = SOURCE / "native"
 RANKS = {
     "errors": 0,
     "curves": 1,
+    "timeline": 1,
     "config": 1,
     "constants": 2,
     "vectors": 2,
@@ -43,7 +44,15 @@ RANKS = {
 OUTSIDE = {0: set(), 1: set(), 2: {"numpy"}, 3: {"numpy"}, 4: {"numpy"}, 5: {"numpy"}, 6: {"numpy"}, 7: {"numpy", "click", "rich"}}  # fmt: skip
 NATIVE_FROM = 3  # the lowest rank that may import cuzk._core
 CUDA = {"backends.cuda.device", "backends.cuda.kernels"}  # may import cuda.bindings, when called
-BELOW_MACHINE = {"device", "card", "driver", "staging", "kernels", "cache"}  # of backends/cuda
+BELOW_MACHINE = {
+    "device",
+    "card",
+    "driver",
+    "staging",
+    "pins",
+    "kernels",
+    "cache",
+}  # of backends/cuda
 KNOW_GPUS = {"backends", "doctor", "bench"}  # may import backends.cuda at their top
 NATIVE_TOO = {"membership"}  # and what the readers and the verifier share
 ENVIRONMENT = {"os.environ", "os.getenv", "os.environb", "os.putenv"}

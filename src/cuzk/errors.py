@@ -9,6 +9,7 @@
     └── BackendError           a device could not do the work (exit status 3)
         ├── DeviceUnavailable  the device asked for is not there
         ├── OutOfMemory        the memory asked for is not there
+        ├── PinningRefused     the system does not let pages of the host's memory be locked
         └── KernelError        the native code reported a failure
 
 A proof that does not verify is a value (``False``), malformed input is an exception.
@@ -72,6 +73,12 @@ class OutOfMemory(BackendError):
     """The memory asked for is not there."""
 
     code = "out-of-memory"
+
+
+class PinningRefused(BackendError):
+    """Pages of the host's memory cannot be locked: whoever asked copies another way."""
+
+    code = "pinning-refused"
 
 
 class KernelError(BackendError):

@@ -10,6 +10,7 @@ blocks, and threads between barriers, in random order; CUZK_POISON=byte is what 
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import hashlib
 import os
@@ -28,8 +29,9 @@ from numpy.typing import NDArray
 
 import cuzk
 from cuzk import constants
-from cuzk.backends.cuda.machine import Memory, Unit
-from cuzk.errors import KernelError, OutOfMemory
+from cuzk.backends.cuda.machine import Memory, Pin, Unit
+from cuzk.errors import KernelError, OutOfMemory, PinningRefused
+from cuzk.timeline import Span, Timeline
 
 HERE = Path(__file__).parent
 NATIVE = Path(cuzk.__file__).parent / "native"
@@ -114,6 +116,8 @@ class EmulatedMachine:
     """:class:`cuzk.backends.cuda.machine.Machine` on the host; ``limit`` bytes of memory.
 
     ``refused`` counts allocations that did not fit; ``launches`` records (kernel, blocks, threads) in order.
+    Streams beside it do their work at once, too: what is missing between them only the stand-in for the driver
+    shows (``driver.py``). ``pinnable`` False: pages cannot be pinned.
     """
 
     name = "cuda:emulated"
@@ -124,7 +128,37 @@ class EmulatedMachine:
         self.limit = limit
         self.launches: list[tuple[str, int, int]] = []
         self.refused = 0
+        self.pinnable = True
+        self.track = f"{self.name} compute"
+        self.timeline = Timeline()
+        self.pins: dict[int, tuple[int, int]] = {}
         self._live: dict[int, int] = {}
+        self._main: EmulatedMachine = self
+
+    def beside(self, role: str) -> EmulatedMachine:
+        other = copy.copy(self)  # the books are shared
+        other.track = f"{self.name} {role}"
+        return other
+
+    def after(self, mark: float) -> None:
+        assert mark <= time.perf_counter()
+
+    def pin(self, array: NDArray[Any]) -> Pin:
+        if not self._main.pinnable:
+            raise PinningRefused(f"{self.name}: the emulator was told to refuse")
+        return _Pin(self.pins, array)
+
+    def send(self, memory: Memory, array: NDArray[Any]) -> None:
+        first, last = array.ctypes.data, array.ctypes.data + array.nbytes
+        if not any(a <= first and last <= b for a, b in self.pins.values()):
+            raise KernelError("cuda: send: expected an array that is pinned")
+        self.upload(memory, array)
+
+    def moment(self, mark: float) -> float:
+        return mark
+
+    def record(self, name: str, start: float, end: float, **facts: str | int | float) -> None:
+        self.timeline.add(Span(self.track, name, start, end, facts))
 
     @property
     def used(self) -> int:
@@ -132,8 +166,8 @@ class EmulatedMachine:
         return sum(self._live.values())
 
     def alloc(self, nbytes: int) -> Memory:
-        if self.used + nbytes > self.limit:
-            self.refused += 1
+        if self.used + nbytes > self._main.limit:
+            self._main.refused += 1
             raise OutOfMemory(
                 f"{self.name}: asked for {nbytes} bytes, {self.free_bytes()} are free"
             )
@@ -186,7 +220,7 @@ class EmulatedMachine:
             launcher(ctypes.c_uint(blocks), ctypes.c_uint(threads), ctypes.c_size_t(shared), array)
 
     def free_bytes(self) -> int:
-        return self.limit - self.used
+        return self._main.limit - self.used
 
     def finish(self) -> None:
         pass
@@ -220,6 +254,19 @@ class _Block:
         self._books.pop(id(self), None)
         if SANITIZE:
             LIBC.free(ctypes.c_void_p(self.address))
+
+
+class _Pin:
+    def __init__(self, books: dict[int, tuple[int, int]], array: NDArray[Any]) -> None:
+        self.nbytes = array.nbytes
+        self._books, self._array = books, array
+        books[id(self)] = array.ctypes.data, array.ctypes.data + array.nbytes
+
+    def release(self) -> None:
+        self._books.pop(id(self), None)
+
+    def __del__(self) -> None:
+        self.release()
 
 
 def expect_contiguous(array: NDArray[Any], memory: Memory) -> None:

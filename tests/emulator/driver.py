@@ -12,6 +12,7 @@ host in which one bit changes on the way.
 from __future__ import annotations
 
 import ctypes
+import random
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -43,18 +44,44 @@ def status(name: str) -> Any:
 
 @dataclass(eq=False)
 class Stream:
-    waiting: list[Callable[[], None]] = field(default_factory=list)
+    waiting: list[Callable[[], None] | Wait] = field(default_factory=list)
     done: int = 0
     open: bool = True
 
     def run(self, until: int | None = None) -> None:
+        """Up to that place; where it waits for another stream, that one runs as far as it must."""
         while self.waiting and (until is None or self.done < until):
-            self.waiting.pop(0)()
-            self.done += 1
+            step = self.waiting[0]
+            if isinstance(step, Wait):
+                step.stream.run(step.place)
+            self._take()
+
+    def run_ahead(self, steps: int) -> None:
+        """As far as it can by itself."""
+        while self.waiting and steps:
+            step = self.waiting[0]
+            if isinstance(step, Wait) and step.stream.done < step.place:
+                return
+            self._take()
+            steps -= 1
+
+    def _take(self) -> None:
+        step = self.waiting.pop(0)
+        if not isinstance(step, Wait):
+            step()
+        self.done += 1
 
     @property
     def queued(self) -> int:
         return self.done + len(self.waiting)
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A stream's step that is done when another has come to a place."""
+
+    stream: Stream
+    place: int
 
 
 @dataclass(eq=False)
@@ -71,10 +98,17 @@ class Function:
 
 
 class FakeDriver:
-    """``devices`` cards of ``memory`` bytes; ``others`` of them are held by another process."""
+    """``devices`` cards of ``memory`` bytes; ``others`` of them are held by another process.
 
-    def __init__(self, *, devices: int = 1, memory: int = 1 << 30, architecture: int = 90, cuda: int = 13000) -> None:  # fmt: skip
+    Streams run when something waits for them, or, with ``eager`` (a seed), any of them some steps after any
+    call: then too little waiting shows, too. ``pinnable`` bytes may be registered.
+    """
+
+    def __init__(self, *, devices: int = 1, memory: int = 1 << 30, architecture: int = 90, cuda: int = 13000, eager: int = 0) -> None:  # fmt: skip
         self.devices, self.memory, self.others = devices, memory, 0
+        self.pinnable = 1 << 40
+        self.registered: dict[int, int] = {}
+        self._dice = random.Random(eager) if eager else None
         self.architecture, self.cuda = architecture, cuda
         self.units: dict[bytes, Unit] = {}
         self.fail: dict[str, str] = {}
@@ -108,6 +142,9 @@ class FakeDriver:
             if name not in WITHOUT_CONTEXT and not getattr(self._current, "set", False):
                 return (status("INVALID_CONTEXT"),)
             answer = function(*args)
+            if self._dice:
+                for stream in self._dice.sample(self.streams, len(self.streams)):
+                    stream.run_ahead(self._dice.randrange(4))
             return (OK, *answer) if isinstance(answer, tuple) else (answer,)
 
         return call
@@ -201,6 +238,24 @@ class FakeDriver:
         del self.pinned[address]
         return ()
 
+    def _cuMemHostRegister(self, address: int, nbytes: int, flags: int) -> Any:
+        if address % 4096 or nbytes % 4096 or not nbytes:
+            return status("INVALID_VALUE")
+        if any(address < a + n and a < address + nbytes for a, n in self.registered.items()):
+            return status("HOST_MEMORY_ALREADY_REGISTERED")
+        if sum(self.registered.values()) + nbytes > self.pinnable:
+            return status("OUT_OF_MEMORY")
+        self.registered[address] = nbytes
+        return ()
+
+    def _cuMemHostUnregister(self, address: int) -> Any:
+        if address not in self.registered:
+            return status("HOST_MEMORY_NOT_REGISTERED")
+        for stream in self.streams:  # pages are let go when no copy needs them
+            stream.run()
+        del self.registered[address]
+        return ()
+
     def _cuMemcpyHtoDAsync(self, to: int, source: int, nbytes: int, stream: Stream) -> Answer:
         stream.waiting.append(lambda: void(ctypes.memmove(to, source, nbytes)))
         return ()
@@ -249,6 +304,11 @@ class FakeDriver:
     def _cuEventSynchronize(self, event: Event) -> Answer:
         if event.stream is not None:
             event.stream.run(event.place)
+        return ()
+
+    def _cuStreamWaitEvent(self, stream: Stream, event: Event, flags: int) -> Answer:
+        if event.stream is not None and event.stream is not stream:
+            stream.waiting.append(Wait(event.stream, event.place))
         return ()
 
     def _cuEventElapsedTime(self, start: Event, end: Event) -> Answer:

@@ -25,7 +25,18 @@ class StagedMachine:
         self.name, self.title, self.processors = machine.name, machine.title, machine.processors
         self.alloc, self.free_bytes, self.finish = machine.alloc, machine.free_bytes, machine.finish
         self.mark, self.milliseconds = machine.mark, machine.milliseconds
+        self.track, self.timeline = machine.track, machine.timeline
+        self.after, self.pin, self.moment = machine.after, machine.pin, machine.moment
+        self.record = machine.record
         self._marks: list[tuple[str, Any, Any]] = []
+
+    def beside(self, role: str) -> StagedMachine:
+        """Another stream, timed by itself; its totals are its own."""
+        return StagedMachine(self._machine.beside(role))
+
+    def send(self, memory: Memory, array: NDArray[Any]) -> None:
+        """As the machine's, timed as "send"."""
+        self._timed("send", lambda: self._machine.send(memory, array))
 
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
         """As the machine's, timed as "upload"."""

@@ -11,6 +11,7 @@ from cuzk.backends.cuda import kernels
 from cuzk.backends.cuda.cache import Cache
 from cuzk.backends.cuda.driver import Driver
 from cuzk.backends.cuda.machine import Unit
+from cuzk.backends.cuda.pins import Pins
 from cuzk.errors import KernelError, OutOfMemory
 
 UNASKED_SHARED = 48 << 10  # of a block, static and dynamic; more must be asked for
@@ -69,6 +70,7 @@ class Card:
         self._context = self.driver.cuDevicePrimaryCtxRetain(device)
         self.enter()
         self._pool = _pool(self.driver, ordinal)
+        self.pins = Pins(self.driver)
         self._modules: dict[Unit, Any] = {}
         self._kernels: dict[tuple[Unit, str], Kernel] = {}
         self._lock = threading.Lock()
@@ -165,4 +167,7 @@ def _pool(driver: Driver, ordinal: int) -> Any:
     pool = driver.cuMemPoolCreate(properties)
     threshold = types.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
     driver.cuMemPoolSetAttribute(pool, threshold, types.cuuint64_t(KEEP_ALL))
+    # memory that another stream has not finished with is not worth waiting for: streams would come to depend
+    internal = types.CUmemPool_attribute.CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES
+    driver.cuMemPoolSetAttribute(pool, internal, 0)
     return pool

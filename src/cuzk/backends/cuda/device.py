@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,14 @@ from cuzk.backends.cuda import kernels
 from cuzk.backends.cuda.cache import Cache, default_folder
 from cuzk.backends.cuda.card import Card, uuid_of
 from cuzk.backends.cuda.driver import Driver
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
-from cuzk.backends.cuda.staging import Staging
+from cuzk.backends.cuda.machine import Machine, Memory, Pin, Unit
+from cuzk.backends.cuda.stream import Block, Mark, Stream
 from cuzk.curves import Curve
-from cuzk.errors import BackendError, DeviceUnavailable, KernelError
+from cuzk.errors import DeviceUnavailable, KernelError
+from cuzk.timeline import Span, Timeline
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: no order with the legacy default stream
+CLOCK_SECONDS = 60  # a single-precision number of milliseconds has steps of 4 us by then
 _cards: dict[int, Card] = {}  # a process has one context of a device
 _cards_lock = threading.Lock()
 
@@ -127,13 +129,40 @@ def _why_none(error: DeviceUnavailable) -> str:
 class CudaMachine:
     """One stream of a card."""
 
-    def __init__(self, card: Card) -> None:
+    def __init__(self, card: Card, role: str = "compute", timeline: Timeline | None = None) -> None:
         self.card = card
         self.name = card.facts.name
         self.title = card.facts.title
         self.processors = card.facts.processors
+        self.track = f"{self.name} {role}"
+        self.timeline = timeline or Timeline()
         card.enter()
-        self._stream = _Stream(card, card.driver.cuStreamCreate(NON_BLOCKING))
+        self._stream = Stream(card, card.driver.cuStreamCreate(NON_BLOCKING))
+        self._clock: tuple[Mark, float] | None = None
+
+    def beside(self, role: str) -> CudaMachine:
+        """Another stream of the card."""
+        return CudaMachine(self.card, role, self.timeline)
+
+    def after(self, mark: Mark) -> None:
+        """cuStreamWaitEvent."""
+        self.card.enter()
+        self.card.driver.cuStreamWaitEvent(self._stream.handle, mark.event, 0)
+
+    def pin(self, array: NDArray[Any]) -> Pin:
+        """Whole pages of it, by the driver."""
+        self.card.enter()
+        return self.card.pins.pin(array)
+
+    def send(self, memory: Memory, array: NDArray[Any]) -> None:
+        """Straight from the array's pages."""
+        source = _bytes(memory, array)
+        self.card.enter()
+        first = source.ctypes.data
+        for start, end in self.card.pins.pinned(source).pieces(first, first + source.nbytes):
+            self.card.driver.cuMemcpyHtoDAsync(
+                self._used(memory) + start - first, start, end - start, self._stream.handle
+            )
 
     def prepare(self, curve: Curve) -> None:
         """Compile (or take from the cache) and load every kernel of a curve."""
@@ -150,17 +179,17 @@ class CudaMachine:
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
         """Through pinned memory; returns when ``array`` has been read."""
         self.card.enter()
-        self._stream.staging.upload(memory.address, _bytes(memory, array))
+        self._stream.staging.upload(self._used(memory), _bytes(memory, array))
 
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         """Through pinned memory; waits."""
         self.card.enter()
-        self._stream.staging.download(memory.address, _bytes(memory, array))
+        self._stream.staging.download(self._used(memory), _bytes(memory, array))
 
     def fetch(self, memory: Memory, array: NDArray[Any]) -> Callable[[], None]:
         """Through a pinned buffer of its own."""
         self.card.enter()
-        fill = self._stream.staging.fetch(memory.address, _bytes(memory, array))
+        fill = self._stream.staging.fetch(self._used(memory), _bytes(memory, array))
 
         def wait() -> None:
             self.card.enter()  # and the stream lives as long as this function
@@ -173,7 +202,7 @@ class CudaMachine:
         self.card.enter()
         if memory.nbytes:
             self.card.driver.cuMemsetD8Async(
-                memory.address, byte, memory.nbytes, self._stream.handle
+                self._used(memory), byte, memory.nbytes, self._stream.handle
             )
 
     def launch(
@@ -192,7 +221,7 @@ class CudaMachine:
         found = self.card.kernel(unit, kernel)
         found.expect(len(args), shared)
         words = (ctypes.c_uint64 * max(len(args), 1))(
-            *(arg.address if isinstance(arg, Memory) else arg for arg in args)
+            *(self._used(arg) if isinstance(arg, Memory) else arg for arg in args)
         )
         first = ctypes.addressof(words)
         places = (ctypes.c_uint64 * len(words))(*range(first, first + 8 * len(words), 8))
@@ -214,9 +243,7 @@ class CudaMachine:
     def mark(self) -> Mark:
         """A point in the stream, for :meth:`milliseconds`."""
         self.card.enter()
-        mark = Mark(self._stream, self.card.driver.cuEventCreate(0))
-        self.card.driver.cuEventRecord(mark.event, self._stream.handle)
-        return mark
+        return Mark(self._stream, flags=0)
 
     def milliseconds(self, start: Mark, end: Mark) -> float:
         """Device time between two marks; waits for the second."""
@@ -224,70 +251,29 @@ class CudaMachine:
         self.card.driver.cuEventSynchronize(end.event)
         return float(self.card.driver.cuEventElapsedTime(start.event, end.event))
 
-
-class _Stream:
-    """A stream of the driver and what goes with it; lives until the last memory of its machine is dropped.
-
-    The addresses are kept here: of objects that refer to one another in a ring and are dropped together,
-    the stream may be told first, and no memory may be freed in a stream that is gone.
-    """
-
-    def __init__(self, card: Card, handle: Any) -> None:
-        self.card = card
-        self.handle = handle
-        self.staging = Staging(card.driver, handle)
-        self._addresses: set[int] = set()
-
-    def allocate(self, nbytes: int) -> _Block:
-        address = self.card.allocate(nbytes, self.handle)
-        self._addresses.add(address)
-        return _Block(self, address)
-
-    def free(self, address: int) -> None:
-        if address in self._addresses:
-            self._addresses.remove(address)
-            self.card.enter()
-            self.card.driver.cuMemFreeAsync(address, self.handle)
-
-    def __del__(self) -> None:
-        _quietly(self._close)
-
-    def _close(self) -> None:
-        for address in list(self._addresses):
-            self.free(address)
+    def moment(self, mark: Mark) -> float:
+        """By an event whose time on the host's clock is known, renewed before its resolution suffers."""
         self.card.enter()
-        self.card.driver.cuStreamSynchronize(self.handle)
-        self.staging.close()
-        self.card.driver.cuStreamDestroy(self.handle)
-        self.card.trim()
+        if self._clock is None or perf_counter() - self._clock[1] > CLOCK_SECONDS:
+            base = Mark(self._stream, flags=0)
+            self.card.driver.cuEventSynchronize(base.event)
+            self._clock = base, perf_counter()
+        base, then = self._clock
+        self.card.driver.cuEventSynchronize(mark.event)
+        return then + float(self.card.driver.cuEventElapsedTime(base.event, mark.event)) / 1e3
 
+    def record(self, name: str, start: Mark, end: Mark, **facts: str | int | float) -> None:
+        """Read when the timeline is."""
+        self.timeline.later(
+            lambda: Span(self.track, name, self.moment(start), self.moment(end), facts)
+        )
 
-class _Block:
-    """Allocated memory; freed behind all work that was queued when the last reference is dropped."""
-
-    def __init__(self, stream: _Stream, address: int) -> None:
-        self.address = address
-        self._stream = stream
-
-    def __del__(self) -> None:
-        _quietly(lambda: self._stream.free(self.address))
-
-
-class Mark:
-    """An event recorded in a machine's stream."""
-
-    def __init__(self, stream: _Stream, event: Any) -> None:
-        self._stream = stream
-        self.event = event
-
-    def __del__(self) -> None:
-        _quietly(lambda: self._stream.card.driver.cuEventDestroy(self.event))
-
-
-def _quietly(release: Callable[[], None]) -> None:
-    """Give something back; a context that is lost has nothing to give back, and says so at the next call."""
-    with suppress(BackendError):
-        release()
+    def _used(self, memory: Memory) -> int:
+        """Its address; memory of another stream is freed only after what this one does with it."""
+        block = memory.owner
+        if isinstance(block, Block) and block.stream is not self._stream:
+            block.guests.add(self._stream)
+        return memory.address
 
 
 def _bytes(memory: Memory, array: NDArray[Any]) -> NDArray[np.uint8]:

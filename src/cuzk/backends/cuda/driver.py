@@ -11,6 +11,7 @@ context for good ("sticky"): ``lost`` then says what happened.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from cuzk.errors import BackendError, DeviceUnavailable, KernelError, OutOfMemory
@@ -73,3 +74,9 @@ class Driver:
     def _meaning(self, status: Any) -> str:
         _, meaning = self.bindings.cuGetErrorString(status)
         return f" ({meaning.decode()})" if meaning else ""
+
+
+def quietly(release: Callable[[], None]) -> None:
+    """Give something back; a context that is lost has nothing to give back, and says so at the next call."""
+    with suppress(BackendError):
+        release()

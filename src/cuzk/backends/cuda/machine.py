@@ -3,7 +3,11 @@
 Two machines have this shape: :class:`cuzk.backends.cuda.device.CudaMachine` over the CUDA driver, and the
 emulator of the tests, which runs the same kernel sources compiled by the host's C++ compiler. All work is
 ordered: a call returns when the work is queued; ``download``, ``finish`` and what ``fetch`` returns wait for
-it. Memory goes back when the last :class:`Memory` that shares its owner is dropped, in stream order.
+it. ``beside`` gives another stream of the device; between streams nothing is ordered but by ``after``.
+
+Memory goes back when the last :class:`Memory` that shares its owner is dropped, in the order of the stream
+that allocated it and behind all that other streams were given to do with it until then. Another stream may
+use it once it is ``after`` a mark that the allocating stream made since.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from numpy.typing import NDArray
 
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
+from cuzk.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,16 @@ class Unit:
         return symbols
 
 
+class Pin(Protocol):
+    """Pinned pages: let go when this is released or dropped, which must not be before copies from them are done."""
+
+    nbytes: int
+
+    def release(self) -> None:
+        """Let go of the pages."""
+        ...
+
+
 @runtime_checkable
 class Machine(Protocol):
     """One device, one stream."""
@@ -60,6 +75,37 @@ class Machine(Protocol):
     name: str  # "cuda:0"
     title: str  # "NVIDIA H200"
     processors: int  # streaming multiprocessors
+    track: str  # of the timeline: "cuda:0 compute"
+    timeline: Timeline  # where copies and waits are recorded; streams beside this one share it
+
+    def beside(self, role: str) -> Machine:
+        """A further stream of this device, its work unordered with this one's; ``role`` names its track."""
+        ...
+
+    def after(self, mark: Any) -> None:
+        """What is queued from now on comes after a mark of another stream; the host does not wait."""
+        ...
+
+    def pin(self, array: NDArray[Any]) -> Pin:
+        """Lock the pages of a C-contiguous array so that ``send`` can copy from them; PinningRefused, with
+        the reason, where the system does not let them. The array is kept alive and pinned by the Pin.
+        """
+        ...
+
+    def send(self, memory: Memory, array: NDArray[Any]) -> None:
+        """Queue a copy from a pinned array or a C-contiguous part of one; both stay as they are until it is done.
+
+        KernelError where it is not pinned.
+        """
+        ...
+
+    def moment(self, mark: Any) -> float:
+        """When a mark was passed, in seconds of ``time.perf_counter``; waits for it."""
+        ...
+
+    def record(self, name: str, start: Any, end: Any, **facts: str | int | float) -> None:
+        """Put the span between two marks of this stream on the timeline."""
+        ...
 
     def alloc(self, nbytes: int) -> Memory:
         """Uninitialised memory, aligned to 256 bytes; OutOfMemory where there is none."""
