@@ -50,6 +50,7 @@ BELOW_MACHINE = {
     "driver",
     "staging",
     "pins",
+    "stream",
     "kernels",
     "cache",
 }  # of backends/cuda
