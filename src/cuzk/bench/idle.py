@@ -1,0 +1,222 @@
+"""What streams did with their time, and copies with theirs: pure functions over spans of a timeline.
+
+A stream *works* while a span of its track is open, *waits* while a span named "wait" is (that counts before work
+around it), and has *nothing* to do else, between the start of the first span and the end of the last. Spans inside
+spans count once, in any order, at n log n for n of them. Copies are spans that tell their ``bytes``, batches those
+that tell the ``batch`` of a sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cuzk.timeline import Span
+
+Interval = tuple[float, float]
+WAIT = "wait"  # "wait", "wait for a copy": a stream behind a mark of another
+
+
+@dataclass(frozen=True)
+class Use:
+    """Seconds of one track; the three are the whole of its window."""
+
+    track: str
+    start: float
+    end: float
+    work: float
+    waiting: float
+
+    @property
+    def seconds(self) -> float:
+        """The window."""
+        return self.end - self.start
+
+    @property
+    def nothing(self) -> float:
+        """What is left."""
+        return self.seconds - self.work - self.waiting
+
+    @property
+    def idle(self) -> float:
+        """The part of the window without work, 0 to 1."""
+        return 1 - self.work / self.seconds if self.seconds > 0 else 0.0
+
+    def as_dict(self) -> dict[str, str | float]:
+        """For JSON, milliseconds and percent."""
+        return {
+            "track": self.track,
+            "ms": round(1e3 * self.seconds, 4),
+            "work_ms": round(1e3 * self.work, 4),
+            "waiting_ms": round(1e3 * self.waiting, 4),
+            "nothing_ms": round(1e3 * self.nothing, 4),
+            "idle_percent": round(100 * self.idle, 3),
+        }
+
+
+@dataclass(frozen=True)
+class Copies:
+    """All copies of one kind on one track; ``seconds`` counts time with two of them open once."""
+
+    track: str
+    name: str
+    how: str  # "pinned", "staged", "pageable" or "" where they do not tell
+    count: int
+    nbytes: int
+    seconds: float
+    hidden: float  # of it, while other streams of the device worked
+
+    @property
+    def gigabytes_per_second(self) -> float:
+        """0 where they took no time."""
+        return self.nbytes / self.seconds / 1e9 if self.seconds > 0 else 0.0
+
+    def as_dict(self) -> dict[str, str | float]:
+        """For JSON."""
+        return {
+            "track": self.track,
+            "name": self.name,
+            "how": self.how,
+            "count": self.count,
+            "bytes": self.nbytes,
+            "ms": round(1e3 * self.seconds, 4),
+            "gb_per_s": round(self.gigabytes_per_second, 3),
+            "hidden_ms": round(1e3 * self.hidden, 4),
+        }
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The batches of one streamed sum: between the first's start and the last's end, and how much of it none ran."""
+
+    name: str
+    count: int
+    seconds: float
+    between: float
+
+    def as_dict(self) -> dict[str, str | float]:
+        """For JSON."""
+        part = self.between / self.seconds if self.seconds > 0 else 0.0
+        return {
+            "name": self.name,
+            "count": self.count,
+            "ms": round(1e3 * self.seconds, 4),
+            "between_ms": round(1e3 * self.between, 4),
+            "between_percent": round(100 * part, 3),
+        }
+
+
+def uses(spans: Iterable[Span], window: Interval | None = None) -> list[Use]:
+    """Of every track, by name; within ``window`` where one is given, else each between its own first and last."""
+    return [_use(track, of_track, window) for track, of_track in _by_track(spans).items()]
+
+
+def copies(spans: Iterable[Span]) -> list[Copies]:
+    """Of every track, name and way."""
+    tracks = _by_track(spans)
+    work = {
+        track: union((s.start, s.end) for s in found if not is_wait(s) and "bytes" not in s.facts)
+        for track, found in tracks.items()
+    }
+    kinds: dict[tuple[str, str, str], list[Span]] = {}
+    for track, found in tracks.items():
+        for span in found:
+            if "bytes" in span.facts:
+                key = track, span.name, str(span.facts.get("how", ""))
+                kinds.setdefault(key, []).append(span)
+    result = []
+    for (track, name, how), found in sorted(kinds.items()):
+        busy = union((s.start, s.end) for s in found)
+        others = union(
+            part
+            for other, parts in work.items()
+            if other != track and device_of(other) and device_of(other) == device_of(track)
+            for part in parts
+        )
+        nbytes = sum(int(s.facts["bytes"]) for s in found)
+        hidden = length(common(busy, others))
+        result.append(Copies(track, name, how, len(found), nbytes, length(busy), hidden))
+    return result
+
+
+def batches(spans: Iterable[Span]) -> list[Batches]:
+    """Of every streamed sum of one proof, in the order of their starts.
+
+    Batches tell their place in the sum: a place that is not above the one before it, on one track and under one name,
+    begins another sum. A sum's batches may alternate between tracks of one device.
+    """
+    runs: dict[tuple[str, str], list[list[Span]]] = {}
+    for span in sorted(spans, key=lambda s: (s.start, s.end)):
+        if "batch" not in span.facts or is_wait(span):
+            continue
+        sums = runs.setdefault((device_of(span.track) or span.track, span.name), [])
+        if not sums or int(span.facts["batch"]) <= int(sums[-1][-1].facts["batch"]):
+            sums.append([])
+        sums[-1].append(span)
+    found = sorted(
+        (s for sums in runs.values() for s in sums), key=lambda s: (s[0].start, s[0].name)
+    )
+    return [_batches(s) for s in found]
+
+
+def is_wait(span: Span) -> bool:
+    """Whether a stream or a thread stood still in it."""
+    return span.name == WAIT or span.name.startswith(WAIT + " ")
+
+
+def device_of(track: str) -> str:
+    """ "cuda:0" of "cuda:0 compute"; nothing for a thread of the host."""
+    first = track.partition(" ")[0]
+    return first if first.startswith("cuda:") else ""
+
+
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """Disjoint intervals in order that cover the same; empty ones vanish."""
+    found: list[Interval] = []
+    for start, end in sorted(i for i in intervals if i[0] < i[1]):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def common(left: Sequence[Interval], right: Sequence[Interval]) -> list[Interval]:
+    """What two unions both cover."""
+    found, i, j = [], 0, 0
+    while i < len(left) and j < len(right):
+        start, end = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
+        if start < end:
+            found.append((start, end))
+        if left[i][1] < right[j][1]:
+            i += 1
+        else:
+            j += 1
+    return found
+
+
+def length(intervals: Iterable[Interval]) -> float:
+    """Of disjoint intervals."""
+    return sum(end - start for start, end in intervals)
+
+
+def _by_track(spans: Iterable[Span]) -> dict[str, list[Span]]:
+    found: dict[str, list[Span]] = {}
+    for span in sorted(spans, key=lambda s: (s.track, s.start, s.end, s.name)):
+        found.setdefault(span.track, []).append(span)
+    return found
+
+
+def _use(track: str, spans: list[Span], window: Interval | None) -> Use:
+    start, end = window or (min(s.start for s in spans), max(s.end for s in spans))
+    inside = [(max(s.start, start), min(s.end, end), is_wait(s)) for s in spans]
+    waits = union((a, b) for a, b, wait in inside if wait)
+    work = union((a, b) for a, b, wait in inside if not wait)
+    waiting = length(waits)
+    return Use(track, start, end, length(work) - length(common(work, waits)), waiting)
+
+
+def _batches(spans: list[Span]) -> Batches:
+    busy = union((s.start, s.end) for s in spans)
+    whole = busy[-1][1] - busy[0][0] if busy else 0.0
+    return Batches(spans[0].name, len(spans), whole, whole - length(busy))
