@@ -35,6 +35,7 @@ RANKS = {
     "load": 4,
     "primitives": 4,
     "engine": 5,
+    "filecoin": 5,
     "bench": 6,
     "doctor": 6,
     "inspect": 6,
