@@ -68,6 +68,20 @@ def fixed_base(curve: str, group: str, base: U64, scalars: U64, out: U64, thread
 def scale_points(curve: str, group: str, points: U64, scalar: U64, out: U64, threads: int) -> None: ...
 def group_ntt(curve: str, group: str, points: U64, root: U64, inverse: bool, threads: int) -> None: ...
 
+# Filecoin's hashes, over the scalar field of BLS12-381 (poseidon.hpp, sha256.hpp, merkle_roots.hpp). Nodes are (n, 4) plain
+# words, the 32 bytes read little-endian; a value that is not below r is a ValueError where Poseidon takes it.
+def poseidon(  # inputs (n, 4 * arity), arity 2, 4, 8 or 11; constants: cuzk.filecoin.poseidon's table; tag (1, 4) plain
+    arity: int, constants: U64, tag: U64, inputs: U64, out: U64, threads: int
+) -> None: ...
+def poseidon_roots(  # a table for each level; siblings (n, 4 * sum of arity - 1), level after level; indices (n,) of the leaves
+    arities: list[int], constants: list[U64], leaves: U64, siblings: U64, indices: U64, out: U64, threads: int
+) -> None: ...
+def tree_d_nodes(pairs: U64, out: U64, threads: int) -> None: ...  # pairs (n, 8); SHA-256 with the two top bits cleared
+def tree_d_roots(leaves: U64, siblings: U64, indices: U64, out: U64, threads: int) -> None: ...  # siblings (n, 4 * levels)
+def sdr_labels(  # layers (n,) from 1; parents (n, 4 * 14): six of the layer, then eight of the one before (not read in layer 1)
+    replica_id: U64, layers: U32, nodes: U64, parents: U64, out: U64, threads: int
+) -> None: ...
+
 # Checks and pairing (pairing.hpp, check.hpp)
 def first_bad_point(  # (index, reason) with reason "range", "curve" or "subgroup"; (-1, "") when all are good
     curve: str, group: str, points: U64, subgroup: bool, threads: int
