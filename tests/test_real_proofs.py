@@ -1,7 +1,8 @@
-"""Proofs that the world made, under the keys that the world uses: zcash's mainnet and Filecoin's 32 GiB sectors."""
+"""Proofs that the world made, under the keys that the world uses: zcash's mainnet and Filecoin's 32 GiB sectors.
 
-import hashlib
-import json
+Filecoin's proofs with public inputs of our own: filecoin/test_real_filecoin_proofs.py.
+"""
+
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,38 +13,12 @@ import pytest
 from cuzk.curves import BLS12_381
 from cuzk.errors import CircuitError, FormatError
 from cuzk.formats import bellman
-from cuzk.formats.points import decode_compressed
-from cuzk.groth16 import Proof, VerifyingKey
 from cuzk.verifier import Verifier
+from proof_files import EQUATION, Bytes, Case, ProofFile, prf_file
 
 R = BLS12_381.r
 JUBJUB_D = -10240 * pow(10241, -1, R) % R
 BLOCKS = ["0-419-201", "0-419-202", "0-653-601", "0-903-000", "0-903-001"]
-Case = tuple[list[int], Proof]
-EQUATION = "the pairing equation does not hold"
-
-
-class Bytes:
-    """A cursor over little- or big-endian records."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data, self.offset = data, 0
-
-    def take(self, size: int) -> bytes:
-        piece = self.data[self.offset : self.offset + size]
-        if len(piece) != size:
-            raise EOFError(f"wanted {size} bytes at {self.offset}")
-        self.offset += size
-        return piece
-
-    def compact(self) -> int:
-        """Bitcoin's variable-length integer."""
-        first = self.take(1)[0]
-        size = {253: 2, 254: 4, 255: 8}.get(first, 0)
-        return int.from_bytes(self.take(size), "little") if size else first
-
-    def big(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "big")
 
 
 # zcash: the shielded outputs of version 4 transactions (ZIP 243)
@@ -164,30 +139,6 @@ def test_v1_v3_public_inputs_of_a_real_proof(sapling: Verifier, outputs: list[Ou
 # Filecoin
 
 
-@dataclass(frozen=True)
-class ProofFile:
-    vk: VerifyingKey
-    proofs: list[bytes]
-    publics: list[list[int]]
-
-    def statements(self) -> list[Case]:
-        proofs = bellman.read_partition_proofs(b"".join(self.proofs), len(self.proofs))
-        return list(zip(self.publics, proofs, strict=True))
-
-
-def prf_file(data: bytes) -> ProofFile:
-    """Counts of proofs and inputs (u64 each), the key, then each proof with its inputs; big-endian."""
-    reader = Bytes(data)
-    count, inputs = reader.big(8), reader.big(8)
-    vk = bellman.read_vk(reader.take(868 + 96 * (inputs + 1)), threads=2)
-    proofs, publics = [], []
-    for _ in range(count):
-        proofs.append(reader.take(192))
-        publics.append([reader.big(32) for _ in range(inputs)])
-    assert reader.offset == len(data)
-    return ProofFile(vk, proofs, publics)
-
-
 @pytest.fixture(scope="module")
 def seal(fixtures: Path) -> ProofFile:
     return prf_file((fixtures / "filecoin/seal32_x10.prf").read_bytes())
@@ -246,76 +197,3 @@ def test_a_bit_of_a_proof_is_no_point_or_no_proof(seal: ProofFile, sealed: Verif
             outcomes.add(str(error).split(" ")[0])
     assert "" not in outcomes
     assert "proof:" in outcomes
-
-
-def test_winning_post_of_a_32_gib_sector(fixtures: Path) -> None:
-    """Proof, count of inputs, inputs; the key at the end."""
-    reader = Bytes((fixtures / "filecoin/winning32.prf").read_bytes())
-    proof = bellman.read_proof_bytes(reader.take(192))
-    public = [reader.big(32) for _ in range(reader.big(8))]
-    verifier = Verifier(bellman.read_vk(reader.data[reader.offset :]))
-    assert len(public) == 132
-    assert verifier.check(public, proof) == ""
-    public[131] += 1
-    assert verifier.check(public, proof) == EQUATION
-
-
-def test_window_post_of_2349_sectors(fixtures: Path) -> None:
-    file = prf_file((fixtures / "filecoin/window.prf").read_bytes())
-    verifier = Verifier(file.vk, threads=2)
-    ((public, proof),) = file.statements()
-    assert verifier.vk.public == 25_839
-    assert verifier.check(public, proof) == ""
-    wrong = list(public)
-    wrong[25_838] += 1
-    assert verifier.check(wrong, proof) == EQUATION
-
-
-def compressed_key(data: bytes) -> VerifyingKey:
-    """The fields of a .vk with compressed points, as the 2 KiB files hold them."""
-    reader = Bytes(data)
-    groups = ("g1", "g1", "g2", "g2", "g1", "g2")
-    head = [decode_compressed(reader.take(48 if g == "g1" else 96), g, "vk") for g in groups]
-    ic = decode_compressed(reader.take(48 * reader.big(4)), "g1", "ic")
-    assert reader.offset == len(data)
-    return VerifyingKey(BLS12_381, head[0], head[2], head[3], head[5], ic)
-
-
-def test_window_post_of_2_kib_sectors(fixtures: Path) -> None:
-    case = json.loads((fixtures / "filecoin/window-post-2KiB.json").read_bytes())
-    randomness, nodes = bytes.fromhex(case["randomness"]), 64
-    challenges = []
-    for index in range(case["challenges"]):
-        seed = randomness + struct.pack("<QQ", case["sector"], index)
-        challenges.append(int.from_bytes(hashlib.sha256(seed).digest()[:8], "little") % nodes)
-    comm_r = int.from_bytes(bytes.fromhex(case["comm_r"]), "little")
-    public = [comm_r, *challenges] * case["sectors"]
-    verifier = Verifier(compressed_key(bytes.fromhex(case["vk"])))
-    proof = bellman.read_proof_bytes(bytes.fromhex(case["proof"]))
-    assert verifier.check(public, proof) == ""
-    public[5] += 1
-    assert verifier.check(public, proof) == EQUATION
-
-
-def test_seal_proof_of_a_2_kib_sector(fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The public inputs hold the graph's challenges: the slow model beside the fixtures derives them."""
-    if not (fixtures.parent / "oracle/filecoin").is_dir():
-        pytest.skip("the model that derives the public inputs is not there")
-    monkeypatch.syspath_prepend(fixtures.parent / "oracle")
-    from filecoin import sdr  # type: ignore[import-not-found]
-
-    case = json.loads((fixtures / "filecoin/porep-2KiB.json").read_bytes())
-    named = ("prover_id", "ticket", "comm_d", "comm_r", "porep_id", "seed", "vk", "proof")
-    field = {name: bytes.fromhex(case[name]) for name in named}
-    replica = sdr.replica_id(
-        field["prover_id"], case["sector"], field["ticket"], field["comm_d"], field["porep_id"]
-    )
-    commitments = (replica, field["comm_d"], field["comm_r"], field["seed"])
-    shape = (case["nodes"], case["challenges"], 0, field["porep_id"], case["api"])
-    public = sdr.public_inputs(*commitments, *shape)
-    assert len(public) == 39
-    verifier = Verifier(compressed_key(field["vk"]))
-    proof = bellman.read_proof_bytes(field["proof"])
-    assert verifier.check(public, proof) == ""
-    public[2] ^= 1
-    assert verifier.check(public, proof) == EQUATION
