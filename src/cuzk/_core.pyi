@@ -103,3 +103,6 @@ def r1cs_fill(  # fill pass: CSR arrays of A, B, C (row_ptrs may be longer than 
 def number_values(  # records (n, stride) bytes: 32-byte values at `offset` numbered by first use after the distinct values of `seed` (m, 4); out (n,); returns all values (k, 4)
     records: NDArray[np.uint8], offset: int, seed: U64, out: U32
 ) -> U64: ...
+def read_serde_json(  # JSON into the bytes of its bincode, by a description of the type (serde_json.hpp, cuzk.filecoin.serde); "" or what is wrong, with offset and place
+    text: NDArray[np.uint8], types: NDArray[np.int64], fields: NDArray[np.int64], names: list[str], out: NDArray[np.uint8]
+) -> str: ...

@@ -95,5 +95,6 @@ void bind_pairing(nb::module_&);
 void bind_records(nb::module_&);
 void bind_setup(nb::module_&);
 void bind_hashes(nb::module_&);
+void bind_serde(nb::module_&);
 
 }  // namespace cuzk

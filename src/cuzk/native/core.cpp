@@ -67,4 +67,5 @@ NB_MODULE(_core, m) {
   bind_records(m);
   bind_setup(m);
   bind_hashes(m);
+  bind_serde(m);
 }
