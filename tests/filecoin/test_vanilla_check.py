@@ -252,6 +252,8 @@ def test_post_of_other_randomness(post: PostSectors) -> None:
     refused(lambda: check_post(post, b"\x01" * 32), "challenge 0: challenged node")
     with pytest.raises(FormatError, match="randomness: expected 32 bytes, found 31"):
         check_post(post, bytes(31))
+    with pytest.raises(FormatError, match="randomness: expected a value below r"):
+        check_post(post, b"\xff" * 32)
 
 
 # SnapDeals: no vanilla proof of other software is public

@@ -13,7 +13,7 @@ import numpy as np
 from cuzk.filecoin import node_arithmetic as nodes
 from cuzk.filecoin import poseidon
 from cuzk.filecoin.challenges import post_challenges, post_indices
-from cuzk.filecoin.derive import expect_bytes
+from cuzk.filecoin.derive import field_element
 from cuzk.filecoin.mismatch import expect_nodes, expect_numbers
 from cuzk.filecoin.vanilla import PostSectors
 
@@ -25,7 +25,7 @@ def check_post(
 
     ``partition``: which one of a WindowPoSt the sectors are.
     """
-    expect_bytes(randomness, "randomness")
+    field_element(randomness, "randomness")
 
     def sector(i: int) -> str:
         return f"sector {i} (number {post.sector_ids[i]})"

@@ -17,19 +17,12 @@ import numpy as np
 
 from cuzk.curves import BLS12_381
 from cuzk.errors import FormatError
-from cuzk.filecoin.challenges import (
-    porep_challenges,
-    post_challenges,
-    post_indices,
-    update_challenges,
-)
-from cuzk.filecoin.derive import expect_bytes, field_element
+from cuzk.filecoin.challenges import porep_challenges, post_challenges, post_indices
+from cuzk.filecoin.derive import field_element
 from cuzk.filecoin.parents import Nodes, parents
 from cuzk.filecoin.registered import ApiVersion, Kind, RegisteredProof
 from cuzk.filecoin.shapes import PARENTS, UPDATE_H_SELECTS, WINDOW_CHALLENGES, WINNING_CHALLENGES
 from cuzk.vectors import Scalars, Words, pack
-
-__all__ = ["porep_inputs", "post_inputs", "update_challenges", "update_inputs", "window_inputs"]
 
 CHALLENGE_INPUTS = 4 + PARENTS
 PRODUCTION_H = 3
@@ -74,7 +67,7 @@ def winning_inputs(
 ) -> Scalars:
     """The sector that won, once for each of its challenges."""
     _expect_partition(proof, Kind.WINNING, 0)
-    expect_bytes(randomness, "randomness")
+    field_element(randomness, "randomness")
     indices = post_indices(proof.api, 0, WINNING_CHALLENGES)
     found = post_challenges(randomness, sector, indices, proof.shape.nodes)
     root = pack([field_element(comm_r, "comm_r")], 4)
@@ -88,7 +81,7 @@ def window_inputs(
     partition: int = 0,
 ) -> Scalars:
     """Of one partition, whose ``sectors`` are (number, comm_r), in order."""
-    expect_bytes(randomness, "randomness")
+    field_element(randomness, "randomness")
     if proof.kind is not Kind.WINDOW or partition < 0:
         raise FormatError(
             f"partition {partition}: expected one of a WindowPoSt, found {proof.name}"
