@@ -12,6 +12,7 @@ CacheableParameters (identifiers), filecoin-proofs/parameters.json (digests).
 
 from __future__ import annotations
 
+import stat
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -125,13 +126,8 @@ class Parameters:
     def find(self, folder: Path, suffix: str) -> Path:
         """The file with that ending; one that is missing, empty or no file is named with the way to get it."""
         path = folder / f"{self.stem}.{suffix}"
-        try:
-            found = f"{path.stat().st_size} bytes" if path.is_file() else "no such file"
-            if not folder.is_dir():
-                found = "no such directory"
-        except OSError as error:
-            found = error.strerror or str(error)
-        if found.endswith(" bytes") and found != "0 bytes":
+        absence = _absence(path)
+        if not absence:
             return path
         advice = "make a key of your own"
         if self.shape.name in PUBLISHED:
@@ -141,7 +137,7 @@ class Parameters:
                 f"the directory), or {advice}"
             )
         raise FormatError(
-            f"{printable(str(path))}: expected the .{suffix} file of {self.circuit}, found {found}: {advice}"
+            f"{printable(str(path))}: expected the .{suffix} file of {self.circuit}, found {absence}: {advice}"
         )
 
     def check(self, path: Path, suffix: str, cache: DigestCache) -> None:
@@ -152,3 +148,16 @@ class Parameters:
                 f"{printable(path.name)}: expected the digest {expected} of the published .{suffix} file "
                 f"of {self.circuit}, found {found}: the file is damaged or another one; fetch it again"
             )
+
+
+def _absence(path: Path) -> str:
+    """What is there instead of a file with content, or ""."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return "no such file" if path.parent.is_dir() else "no such directory"
+    except OSError as error:
+        return error.strerror or str(error)
+    if not stat.S_ISREG(status.st_mode):
+        return "no file of that name, but something else"
+    return "" if status.st_size else "an empty one"

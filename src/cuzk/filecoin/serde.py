@@ -152,7 +152,7 @@ def read_bincodes(layout: Type, blobs: list[Bytes], where: str, label: str) -> R
 def read_json(layout: Type, text: Bytes, where: str) -> Record:
     """The one value that a JSON text holds, in the form of :func:`read_bincode`."""
     size = layout.dtype.itemsize
-    if len(text) < size:  # no value is shorter in JSON
+    if len(text) < size:  # names and brackets make up for short numbers in all that is read here
         raise FormatError(
             f"{where}: expected at least {size} bytes of JSON, found {len(text)}: cut short, or with too few proofs"
         )

@@ -151,7 +151,12 @@ def read_update(blobs: Sequence[Readable], proof: RegisteredProof) -> UpdatePart
     for name, opened in (("proof_r_old", old), ("proof_d_new", data_new), ("proof_r_new", new)):
         _same_root(where, "partition", name, opened.root, opened.root[0, 0])
     comm_c = np.array(values["comm_c"], dtype=np.uint64)
-    _same_root(where, "partition", "comm_c", comm_c[:, None], comm_c[0])
+    if (different := (comm_c != comm_c[0]).any(axis=1)).any():
+        partition = int(different.argmax())
+        raise FormatError(
+            f"{where}: partition {partition}: comm_c: expected {comm_c[0].tobytes().hex()} as in "
+            f"partition 0, found {comm_c[partition].tobytes().hex()}"
+        )
     return UpdatePartitions(
         proof=proof,
         comm_c=comm_c[0].tobytes(),
