@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import zstandard
 from numpy.typing import NDArray
 
 from cuzk.filecoin.serde import Type
 
 
-def unpacked(path: Path) -> bytes:
-    """The content of a .zst file: by Python 3.14 itself, by the program, or by the package zstandard."""
-    try:
-        from compression import zstd  # type: ignore[import-not-found]
-
-        return bytes(zstd.decompress(path.read_bytes()))
-    except ModuleNotFoundError:
-        pass
-    if program := shutil.which("zstd"):
-        return subprocess.run([program, "-dc", path], capture_output=True, check=True).stdout
-    import zstandard
-
-    return zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
-
-
 def c1_8mib(fixtures: Path) -> tuple[bytes, bytes, int]:
     """The real 8 MiB output in bincode, and the prover id and sector number stored around it."""
-    data = unpacked(fixtures / "filecoin" / "c1-8MiB.bincode.zst")
+    packed = (fixtures / "filecoin" / "c1-8MiB.bincode.zst").read_bytes()
+    data = zstandard.ZstdDecompressor().decompressobj().decompress(packed)
     assert data[:4] == bytes(4)
     return data[4:-40], data[-40:-8], int.from_bytes(data[-8:], "little")
 
