@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bench.c1 import fill, to_json
+from cuzk import _core
 from cuzk.errors import FormatError
 from cuzk.filecoin.c1 import layout, read_c1
 from cuzk.filecoin.registered import POST, SEAL, UPDATE
@@ -29,6 +30,7 @@ from cuzk.filecoin.serde import (
     Variant,
     read_bincode,
     read_json,
+    table,
 )
 from cuzk.filecoin.vanilla import post_layout, read_post, read_update, update_layout
 
@@ -233,3 +235,32 @@ def test_a_value_can_be_changed_and_read_again(binary: bytes) -> None:
     value["ticket"][3] ^= 1
     assert read_c1(value.tobytes()).ticket != read_c1(binary).ticket
     assert post_layout(POST[8]).dtype.itemsize == 24_960
+
+
+@pytest.mark.parametrize(
+    ("which", "row", "column", "value"),
+    [
+        ("types", 0, 0, 9),  # no such kind
+        ("types", 0, 2, 99),  # more fields than there are
+        ("types", 0, 1, 2**62),
+        ("fields", 0, 0, 99),  # no such name
+        ("fields", 1, 1, 8),  # a field elsewhere
+        ("fields", 1, 2, 0),  # a type that holds itself
+        ("fields", 2, 2, 10**6),  # no such type
+        ("types", 2, 1, 16),  # a number of 16 bytes
+        ("types", 4, 2, 31),  # items of another size
+        ("types", 4, 1, -1),
+        ("types", 4, 4, 99),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(which: str, row: int, column: int, value: int) -> None:
+    kind = Struct((("a", RAW), ("b", U64), ("c", Variant("v", 1, List(ELEMENT, 3, "layer")))))
+    types, fields, names = table(kind)
+    text = np.zeros(300, dtype=np.uint8)
+    out = np.zeros(kind.dtype.itemsize, dtype=np.uint8)
+    assert "offset 0: expected '{'" in _core.read_serde_json(text, types, fields, names, out)
+    with pytest.raises(ValueError, match=f"out: expected {len(out)} bytes"):
+        _core.read_serde_json(text, types, fields, names, out[1:])
+    {"types": types, "fields": fields}[which][row, column] = value
+    with pytest.raises(ValueError, match=r"not a description|out: expected"):
+        _core.read_serde_json(text, types, fields, names, out)

@@ -156,7 +156,7 @@ def read_json(layout: Type, text: Bytes, where: str) -> Record:
         raise FormatError(
             f"{where}: expected at least {size} bytes of JSON, found {len(text)}: cut short, or with too few proofs"
         )
-    types, fields, names = _table(layout)
+    types, fields, names = table(layout)
     out = np.zeros(size, dtype=np.uint8)
     if problem := _core.read_serde_json(text, types, fields, names, out):
         raise FormatError(f"{where}: {problem}")
@@ -166,7 +166,7 @@ def read_json(layout: Type, text: Bytes, where: str) -> Record:
     return values
 
 
-def _table(layout: Type) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
+def table(layout: Type) -> tuple[NDArray[np.int64], NDArray[np.int64], list[str]]:
     """The description as native/serde_json.hpp takes it: types, fields, names; types after their users."""
     types: list[list[int]] = []
     fields: list[list[int]] = []

@@ -307,10 +307,12 @@ inline std::size_t serde_size(const SerdeLayout& layout, std::size_t index) {
     case SerdeKind::list:
       if (type.a < 0 || type.a > 1 << 30 || type.label < -1 || (type.label >= 0 && !named(type.label))) refuse();
       if (type.b < 0 || type.b > std::int64_t{1} << 32 || size_of(type.c) != (std::size_t)type.b) refuse();
+      if (type.a * type.b > std::int64_t{1} << 40) refuse();
       return 8 + static_cast<std::size_t>(type.a * type.b);
     case SerdeKind::record: {
       std::size_t end = 0;
-      if (type.b < 0 || type.b > 64 || type.a < 0 || type.a + type.b > (std::int64_t)layout.field_count) refuse();
+      std::int64_t fields = static_cast<std::int64_t>(layout.field_count);
+      if (type.a < 0 || type.a > fields || type.b < 0 || type.b > 64 || type.b > fields - type.a) refuse();
       for (std::int64_t i = type.a; i < type.a + type.b; i++) {
         const SerdeField& field = layout.fields[i];
         if (!named(field.name) || field.offset != (std::int64_t)end) refuse();
