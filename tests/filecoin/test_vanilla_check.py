@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -324,3 +324,37 @@ def test_update_encoded_otherwise(size: str, number: int) -> None:
         lambda: check_update(update, *commitments),
         r"partition 0: challenge 0 \(node \d+\): new replica's node, old node \+ rho \* data",
     )
+
+
+# Whatever byte is changed
+
+
+def changed_bytes(data: bytes, step: int) -> Iterator[bytes]:
+    """One bit of every ``step``-th byte; a prime ``step`` comes to all places of a node."""
+    for place in range(0, len(data), step):
+        yield data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :]
+
+
+def test_no_byte_of_a_c1_can_be_another(fixtures: Path) -> None:
+    """Reader or check says so, in one line; the ticket is known by the replica id."""
+    public = json.loads((fixtures / "filecoin" / "c1-2KiB.public.json").read_text())
+    prover_id = bytes.fromhex(public["prover_id"])
+    data = (fixtures / "filecoin" / "c1-2KiB.bincode").read_bytes()
+    outcomes = []
+    for other in changed_bytes(data, 101):
+        with pytest.raises((FormatError, UnsatisfiedError), match="^[^\n]*$") as error:
+            check_c1(read_c1(other), prover_id=prover_id, sector=public["sector"])
+        outcomes.append(error.type)
+    assert outcomes.count(UnsatisfiedError) > 80
+    assert outcomes.count(FormatError) > 20
+
+
+def test_no_byte_of_a_post_can_be_another(fixtures: Path) -> None:
+    data = (fixtures / "filecoin" / "post.vproof").read_bytes()
+    proof = registered("post", "StackedDrgWindow32GiBV1_2")
+    outcomes = []
+    for other in changed_bytes(data, 251):
+        with pytest.raises((FormatError, UnsatisfiedError), match="^[^\n]*$") as error:
+            check_post(read_post([other], proof), bytes(32))
+        outcomes.append(error.type)
+    assert outcomes.count(UnsatisfiedError) > 80
