@@ -137,3 +137,56 @@ def test_values_that_are_not_below_r_are_refused() -> None:
         _core.poseidon(2, table[1:], pack([3], 4), pack([1, 2], 4).reshape(1, 8), out, 1)
     with pytest.raises(ValueError, match="expected 2, 4, 8 or 11, found 3"):
         _core.poseidon(3, table, pack([3], 4), np.zeros((1, 12), dtype=np.uint64), out, 1)
+
+
+def by_table(table: list[int], partial: int, state: list[int]) -> int:
+    """The form that the native code runs, with any constants, in integers."""
+    width = len(state)
+    mds = 8 * width + partial
+    pre, sparse = mds + width**2, mds + 2 * width**2
+    keys = iter(table[:mds])
+    state = [x + next(keys) for x in state]
+    for r in range(8 + partial):
+        single = 4 <= r < 4 + partial
+        for i in range(1 if single else width):
+            state[i] = pow(state[i], 5, R) + (0 if r == 7 + partial else next(keys))
+        if single:
+            first = sparse + (r - 4) * (2 * width - 1)
+            head = sum(x * c for x, c in zip(state, table[first : first + width], strict=True))
+            row = table[first + width : first + 2 * width - 1]
+            rest = [x + state[0] * v for x, v in zip(state[1:], row, strict=True)]
+            state = [x % R for x in (head, *rest)]
+        else:
+            begin = pre if r == 3 else mds
+            rows = [table[begin + i * width : begin + (i + 1) * width] for i in range(width)]
+            state = list(times([x % R for x in state], rows))
+    return state[1]
+
+
+@pytest.mark.usefixtures("arithmetic")
+@pytest.mark.parametrize("arity", ARITIES)
+def test_any_constants(arity: int) -> None:
+    """All of a matrix, and of the state before it, are r - 1 in Montgomery form: the largest sums there are."""
+    width, partial = arity + 1, 3
+    size = 8 * width + partial + 2 * width**2 + partial * (2 * width - 1)
+    scale = pow(2, 256, R)
+    largest = (R - 1) * pow(scale, -1, R) % R
+    rng = np.random.default_rng(width)
+    some = [int.from_bytes(rng.bytes(32), "little") % R for _ in range(size)]
+    inputs = [R - 1 - i for i in range(width)]
+    # the first keys make zeros of the inputs, the S-boxes leave them, the next keys make the state
+    extreme = [R - x for x in inputs] + [largest] * (size - width)
+    for table in (some, extreme):
+        words = pack([x * scale % R for x in table], 4)
+        out = np.empty((1, 4), dtype=np.uint64)
+        _core.poseidon(
+            arity, words, pack(inputs[:1], 4), pack(inputs[1:], 4).reshape(1, -1), out, 1
+        )
+        assert unpack(out) == [by_table(table, partial, inputs)]
+
+
+def test_by_table_is_the_hash() -> None:
+    """The slow form above, with the real constants, gives a known digest's value."""
+    p = poseidon(2)
+    values = [x * pow(2, -256, R) % R for x in unpack(p.table)]
+    assert by_table(values, p.partial_rounds, [3, 1, 2]) == by_definition([1, 2], 3)

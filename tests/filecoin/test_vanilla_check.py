@@ -342,7 +342,7 @@ def test_no_byte_of_a_c1_can_be_another(fixtures: Path) -> None:
     data = (fixtures / "filecoin" / "c1-2KiB.bincode").read_bytes()
     outcomes = []
     for other in changed_bytes(data, 101):
-        with pytest.raises((FormatError, UnsatisfiedError), match="^[^\n]*$") as error:
+        with pytest.raises((FormatError, UnsatisfiedError), match=r"^[^\n]*$") as error:
             check_c1(read_c1(other), prover_id=prover_id, sector=public["sector"])
         outcomes.append(error.type)
     assert outcomes.count(UnsatisfiedError) > 80
@@ -354,7 +354,7 @@ def test_no_byte_of_a_post_can_be_another(fixtures: Path) -> None:
     proof = registered("post", "StackedDrgWindow32GiBV1_2")
     outcomes = []
     for other in changed_bytes(data, 251):
-        with pytest.raises((FormatError, UnsatisfiedError), match="^[^\n]*$") as error:
+        with pytest.raises((FormatError, UnsatisfiedError), match=r"^[^\n]*$") as error:
             check_post(read_post([other], proof), bytes(32))
         outcomes.append(error.type)
     assert outcomes.count(UnsatisfiedError) > 80

@@ -229,6 +229,32 @@ template <class P>
   adx_reduce<P>(r, t6, t0, t1, t2, t3, t4);
 }
 
+// t += a * b, and t <- (t + q p) / 2^64 with a quotient q that leaves nothing over: sums of products (dot.hpp).
+[[gnu::always_inline]] inline void adx_add_row(u64 (&t)[6], const Words4& a, u64 b) {
+  u64 lo, hi;
+  asm("movq %[b], %%rdx\n\t" CUZK_CLEAR_FLAGS CUZK_MAC(a0, t0, t1) CUZK_MAC(a1, t1, t2) CUZK_MAC(a2, t2, t3)
+      CUZK_MAC(a3, t3, t4) CUZK_CLOSE_MUL(t4)
+      "adcxq %[lo], %[t5]\n\t"
+      "adoxq %[lo], %[t5]\n\t"
+      : [t0] "+&r"(t[0]), [t1] "+&r"(t[1]), [t2] "+&r"(t[2]), [t3] "+&r"(t[3]), [t4] "+&r"(t[4]),
+        [t5] "+&r"(t[5]), [lo] "=&r"(lo), [hi] "=&r"(hi)
+      : CUZK_WORDS4(a, a), [b] "rm"(b)
+      : "rdx", "cc");
+}
+template <class P>
+[[gnu::always_inline]] inline void adx_reduce_row(u64 (&t)[6]) {
+  u64 lo, hi;
+  asm(CUZK_REDUCE4(t0, t1, t2, t3, t4)
+      "adcxq %[t0], %[t5]\n\t"
+      "adoxq %[t0], %[t5]\n\t"
+      : [t0] "+&r"(t[0]), [t1] "+&r"(t[1]), [t2] "+&r"(t[2]), [t3] "+&r"(t[3]), [t4] "+&r"(t[4]),
+        [t5] "+&r"(t[5]), [lo] "=&r"(lo), [hi] "=&r"(hi)
+      : CUZK_WORDS4(p, P::modulus), [inverse] "rm"(P::inverse)
+      : "rdx", "cc");
+  for (int i = 0; i < 5; i++) t[i] = t[i + 1];
+  t[5] = 0;
+}
+
 #undef CUZK_ONE_BASE
 #undef CUZK_ARRAY
 #undef CUZK_MAC

@@ -3,7 +3,7 @@
 // cuzk.filecoin.poseidon derives the tables and says how they are made. Plain C++ that both compilers read.
 #pragma once
 
-#include "field.hpp"
+#include "dot.hpp"
 
 namespace cuzk::CUZK_PATH {
 
@@ -35,17 +35,12 @@ struct Poseidon {
   // state <- state * matrix, a row vector times the T x T matrix that begins at `first`.
   constexpr void multiply(F* state, int first) const {
     F product[T] = {};
-    for (int j = 0; j < T; j++) {
-      F sum = state[0] * row(first + j);
-      for (int i = 1; i < T; i++) sum = sum + state[i] * row(first + i * T + j);
-      product[j] = sum;
-    }
+    for (int j = 0; j < T; j++) product[j] = dot<T>(state, table + (size)(first + j) * F::N, T);
     for (int j = 0; j < T; j++) state[j] = product[j];
   }
 
   constexpr void multiply_sparse(F* state, int first) const {
-    F head = state[0] * row(first);
-    for (int i = 1; i < T; i++) head = head + state[i] * row(first + i);
+    F head = dot<T>(state, table + (size)first * F::N, 1);
     for (int j = 1; j < T; j++) state[j] = state[j] + state[0] * row(first + T + j - 1);
     state[0] = head;
   }
