@@ -1,5 +1,9 @@
 """The hashes' headers are read by the compiler for GPUs too: what makes a witness there will include them."""
 
+import hashlib
+import subprocess
+from pathlib import Path
+
 from cuzk import constants
 from cuzk.backends.cuda import kernels
 from cuzk.backends.cuda.machine import Unit
@@ -48,3 +52,34 @@ def test_nvrtc_reads_the_headers() -> None:
     _, size = nvrtc.nvrtcGetCUBINSize(program)
     assert size > 1000
     nvrtc.nvrtcDestroyProgram(program)
+
+
+ROUNDS = """
+#include <cstdio>
+#include "sha256.hpp"
+using namespace cuzk;
+using namespace cuzk::CUZK_PATH;
+int main() {
+  u32 w[64] = {0x61626380}, h[8];
+  w[15] = 24;
+  for (int i = 0; i < 8; i++) h[i] = sha256_iv[i];
+  sha256_schedule(w);
+  sha256_compress(h, w, [](int, u32 a, u32 e) { std::printf("%08x %08x\\n", a, e); });
+  for (u32 word : h) std::printf("%08x", word);
+}
+"""
+
+
+def test_a_and_e_of_every_round(tmp_path: Path) -> None:
+    """NIST's example of one block, "abc": a and e after rounds 0, 1, 2 and 63."""
+    (tmp_path / "curve_constants.hpp").write_text(constants.header())
+    (tmp_path / "rounds.cpp").write_text(ROUNDS)
+    built = tmp_path / "rounds"
+    command = ["c++", "-std=c++20", f"-I{tmp_path}", f"-I{kernels.NATIVE}", "-o", str(built)]
+    subprocess.run([*command, str(tmp_path / "rounds.cpp")], check=True)
+    run = subprocess.run([str(built)], check=True, capture_output=True, text=True)
+    *rounds, digest = run.stdout.split("\n")
+    assert len(rounds) == 64
+    assert rounds[:3] == ["5d6aebcd fa2a4622", "5a6ad9ad 78ce7989", "c8c347a7 f92939eb"]
+    assert rounds[63] == "506e3058 5ef50f24"
+    assert digest == hashlib.sha256(b"abc").hexdigest()

@@ -76,7 +76,7 @@ constexpr void digest_to_node(const u32* h, u64* node) {
   node[3] &= ~0ull >> 2;
 }
 
-// A message of whole blocks but for the padding, hashed as it is put together.
+// The chaining value, block by block.
 struct Sha256 {
   u32 h[8];
 
@@ -98,15 +98,20 @@ constexpr void sha256_pad(u32* block, int words) {
   block[15] = 32 * (u32)words;
 }
 
-// A node of tree D: of its two children.
-constexpr void tree_d_node(const u64* left, const u64* right, u64* out) {
-  Sha256 hash;
+// A node of tree D: `take` is called with each of the two blocks of its message, the children and the padding.
+template <class Take>
+constexpr void tree_d_blocks(const u64* left, const u64* right, Take take) {
   u32 message[16] = {};
   node_to_message(left, message);
   node_to_message(right, message + 8);
-  hash.block(message);
+  take(message);
   sha256_pad(message, 16);
-  hash.block(message);
+  take(message);
+}
+
+constexpr void tree_d_node(const u64* left, const u64* right, u64* out) {
+  Sha256 hash;
+  tree_d_blocks(left, right, [&](const u32* message) { hash.block(message); });
   digest_to_node(hash.h, out);
 }
 
@@ -114,20 +119,25 @@ constexpr int label_slots = 37;  // parents in the message of a label, repeated 
 constexpr int drg_degree = 6, all_parents = 14;
 
 // A label: of replica id, layer (from 1), node, and the labels of its parents; layer 1 takes the six of the
-// same layer alone, the others those and eight of the layer before.
-constexpr void sdr_label(const u64* replica_id, u32 layer, u64 node, const u64* parents, u64* out) {
-  Sha256 hash;
+// same layer alone, the others those and eight of the layer before. `take` is called with each block.
+template <class Take>
+constexpr void label_blocks(const u64* replica_id, u32 layer, u64 node, const u64* parents, Take take) {
   u32 message[16] = {};
   node_to_message(replica_id, message);
   message[8] = layer, message[9] = (u32)(node >> 32), message[10] = (u32)node;
-  hash.block(message);
+  take(message);
   int count = layer == 1 ? drg_degree : all_parents;
   for (int slot = 0; slot < label_slots; slot++) {
     node_to_message(parents + slot % count * 4, message + slot % 2 * 8);
-    if (slot % 2) hash.block(message);
+    if (slot % 2) take(message);
   }
   sha256_pad(message, 16 + 8 * label_slots);
-  hash.block(message);
+  take(message);
+}
+
+constexpr void sdr_label(const u64* replica_id, u32 layer, u64 node, const u64* parents, u64* out) {
+  Sha256 hash;
+  label_blocks(replica_id, layer, node, parents, [&](const u32* message) { hash.block(message); });
   digest_to_node(hash.h, out);
 }
 
