@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 import cuzk.prover
-from bench import msm, ntt, phases, prove
+from bench import hashes, msm, ntt, phases, prove
 from bench.circuits import KINDS, circuit_of
 from bench.processes import run
 from bench.timing import Meter, least, sizes
@@ -29,6 +29,15 @@ def test_msm_is_right(curve: Curve, group: str) -> None:
 
 def test_ntt_is_right(curve: Curve) -> None:
     ntt.prove_right(curve, 2)
+
+
+def test_hashes_are_right_and_can_be_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    hashes.prove_right()
+    for call in hashes.work(3, 1).values():
+        call()
+    monkeypatch.setattr(hashes, "OF_ZEROS", "00" * 32)
+    with pytest.raises(SystemExit, match="Poseidon of two zeros: expected 00"):
+        hashes.prove_right()
 
 
 @pytest.mark.parametrize("kind", KINDS)
