@@ -1,35 +1,52 @@
 """Whole circuits from templates: sizes, densities and R1CS hashes of every sector size, real witnesses."""
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from made_sectors import updated
+from program_data import porep_data, sector_data, update_data
 from run_programs import Run
 
-from cuzk.filecoin.registered import registered
+from cuzk.errors import CircuitError
+from cuzk.filecoin.c1 import read_c1
+from cuzk.filecoin.registered import UPDATE, registered
 from cuzk.filecoin.shapes import PUBLISHED, SHAPES
+from cuzk.filecoin.templates.catalogue import circuit_of
 from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.filecoin.templates.library import Library
+from cuzk.filecoin.templates.matrices import matrices
 from cuzk.filecoin.templates.porep import porep, porep_of
 from cuzk.filecoin.templates.post import post_of, window, winning
 from cuzk.filecoin.templates.r1cs_hash import r1cs_hash
-from cuzk.filecoin.vanilla import PostSectors, read_post
-from cuzk.vectors import unpack
+from cuzk.filecoin.templates.store import digest, read, write
+from cuzk.filecoin.templates.update import update
+from cuzk.filecoin.vanilla import read_post
+from cuzk.vectors import Words
 
 Make = Callable[[Library], CircuitShape]
 
 CIRCUITS: dict[str, Make] = {}
 for size, sector in SHAPES.items():
     CIRCUITS[f"porep-{size}"] = partial(porep, shape=sector)
+    CIRCUITS[f"update-{size}"] = partial(update, shape=sector)
 for size in PUBLISHED:
     CIRCUITS[f"winning-{size}"] = partial(winning, shape=SHAPES[size])
     CIRCUITS[f"window-{size}"] = partial(window, shape=SHAPES[size])
 
-# shapes of the reference's own tests
+# shapes of the reference's own tests; PoRep's fields are of no account for an update
+UPDATE_TESTS = [
+    replace(SHAPES["2KiB"], name="1KiB", log2_nodes=5, base_levels=1, sub=4),
+    replace(SHAPES["2KiB"], name="8KiB", log2_nodes=8, base_levels=2, sub=4),
+    replace(SHAPES["16KiB"], name="32KiB", log2_nodes=10, base_levels=3, sub=2),
+]
+CIRCUITS |= {f"update-{sector.name}": partial(update, shape=sector) for sector in UPDATE_TESTS}
 POREP_TESTS: dict[str, list[int]] = {"8": [8], "2": [2, 2, 2], "8-4": [8, 4], "8-4-2": [8, 4, 2]}
 POST_TESTS: dict[str, list[int]] = {"8": [8, 8], "8-4": [8, 8, 4], "8-4-2": [8, 8, 4, 2]}
 
@@ -71,12 +88,13 @@ def test_sizes_and_densities(library: Library, expected: dict[str, Any], name: s
     assert shape.units == entry.get("units", 1)
 
 
-HASHED = ["porep-2KiB", "winning-2KiB", "window-2KiB", "window-32GiB"]
-HASHED += ["post-test-8", "post-test-8-4", "post-test-8-4-2"]
-HASHED_SLOWLY = ["porep-4KiB", "porep-16KiB", "porep-8MiB", "porep-32GiB"]
-HASHED_SLOWLY += ["porep-test-8", "porep-test-2", "porep-test-8-4", "porep-test-8-4-2"]
+HASHED = ["porep-test-8", "winning-2KiB", "window-2KiB", "window-32GiB"]
+HASHED += ["update-1KiB", "post-test-8", "post-test-8-4", "post-test-8-4-2"]
+HASHED_SLOWLY = ["porep-2KiB", "porep-4KiB", "porep-16KiB", "porep-8MiB", "porep-32GiB"]
+HASHED_SLOWLY += ["porep-test-2", "porep-test-8-4", "porep-test-8-4-2"]
 HASHED_SLOWLY += ["winning-8MiB", "winning-512MiB", "winning-32GiB", "winning-64GiB"]
 HASHED_SLOWLY += ["window-8MiB", "window-512MiB", "window-64GiB"]
+HASHED_SLOWLY += ["update-2KiB", "update-4KiB", "update-8KiB", "update-32GiB"]
 SLOWLY = [pytest.param(name, marks=pytest.mark.slow) for name in HASHED_SLOWLY]
 
 
@@ -117,31 +135,142 @@ def test_the_largest_circuit_is_small(library: Library) -> None:
 # Real witnesses
 
 
-def sector_data(post: PostSectors, sector: int) -> Iterator[int]:
-    """What a PoSt unit's program takes, in its order."""
-    for words in (post.comm_r_last, post.comm_c, post.comm_r):
-        yield unpack(words[sector : sector + 1])[0]
-    for i in range(post.replica.index.shape[1]):
-        yield unpack(post.replica.leaf[sector, i : i + 1])[0]
-        siblings = iter(unpack(post.replica.siblings[sector, i]))
-        index = int(post.replica.index[sector, i])
-        for arity in post.replica.arities:
-            yield index % arity
-            yield from (next(siblings) for _ in range(arity - 1))
-            index //= arity
+@pytest.fixture(scope="module")
+def witnesses(fixtures: Path) -> dict[str, Any]:
+    stored = json.loads((fixtures / "filecoin" / "witness_digest.json").read_text())["witnesses"]
+    return {entry["name"]: entry for entry in stored}
 
 
-def test_a_real_sector_of_32_gib(library: Library, fixtures: Path) -> None:
-    """All variables and all rows' values are those of the reference's order; every row holds."""
-    folder = fixtures / "filecoin"
-    stored = json.loads((folder / "witness_digest.json").read_text())["witnesses"]
-    entry = next(entry for entry in stored if entry["name"] == "post-sector-32GiB")
-    proof = registered("post", "StackedDrgWindow32GiBV1_2")
-    post = read_post([folder / "post.vproof"], proof)
-    shape = window(library, SHAPES["32GiB"]).with_units(1)
-    found = Run(shape, list(sector_data(post, 0)))
+def expect_witness(found: Run, entry: dict[str, Any]) -> None:
     assert found.left == []
     public = [value.to_bytes(32, "little").hex() for value in found.inputs]
     assert public == entry["public_inputs"]
-    assert found.broken() == []
     assert found.digests() == entry["digests"]
+
+
+def test_a_real_sector_of_32_gib(
+    library: Library, witnesses: dict[str, Any], fixtures: Path
+) -> None:
+    """All variables and all rows' values are those of the reference's order; every row holds."""
+    proof = registered("post", "StackedDrgWindow32GiBV1_2")
+    post = read_post([fixtures / "filecoin" / "post.vproof"], proof)
+    shape = window(library, proof.shape).with_units(1)
+    found = Run(shape, list(sector_data(post, 0)))
+    expect_witness(found, witnesses["post-sector-32GiB"])
+    assert found.broken() == []
+    found.wires[shape.inputs + 700] += 1
+    assert found.broken()
+
+
+@pytest.mark.slow
+def test_a_c1_of_2_kib(library: Library, witnesses: dict[str, Any], fixtures: Path) -> None:
+    c1 = read_c1(fixtures / "filecoin" / "c1-2KiB.bincode")
+    found = Run(porep(library, c1.proof.shape), list(porep_data(c1, 0)))
+    expect_witness(found, witnesses["porep-2KiB"])
+    assert found.broken() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "h"), [("2KiB", 0), ("16KiB", 5)])
+def test_made_updates(library: Library, size: str, h: int) -> None:
+    """Every row holds, and a leaf that was encoded otherwise breaks one. No foreign witness is at hand."""
+    proof = replace(UPDATE[0], shape=SHAPES[size])
+    made, commitments = updated(proof, 1)
+    partition = proof.shape.update_partitions - 1
+    others = [apex_root(made.apex_leaves[k]) for k in range(partition)]
+    shape = update(library, proof.shape)
+    found = Run(shape, list(update_data(made, partition, h, commitments, others)))
+    assert found.left == []
+    k_and_h, *public = found.inputs[1:]
+    assert k_and_h == partition | 1 << proof.shape.update_partition_bits + h
+    assert [value.to_bytes(32, "little") for value in public] == list(commitments)
+    assert found.broken() == []
+    last = shape.inputs + shape.header.size["aux"] + shape.unit.size["aux"] * shape.units - 1
+    found.wires[last] += 1
+    assert len(found.broken()) == 2  # it was packed, and is compared with the apex leaf
+
+
+def apex_root(leaves: Words) -> int:
+    level = [leaf.tobytes() for leaf in leaves]
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=True)
+        level = [hashlib.sha256(a + b).digest() for a, b in pairs]
+        level = [node[:31] + bytes([node[31] & 0x3F]) for node in level]
+    return int.from_bytes(level[0], "little")
+
+
+# The rows written out
+
+
+@pytest.mark.parametrize("name", ["window-2KiB", "porep-2KiB", "update-1KiB"])
+def test_matrices_are_the_placed_rows(library: Library, name: str) -> None:
+    """Made another way: by header and unit, not by placements."""
+    shape = CIRCUITS[name](library)
+    found = matrices(shape)
+    assert found.c is not None
+    assert (found.wires, found.public) == (shape.inputs + shape.aux, shape.inputs - 1)
+    assert (found.rows, found.log_domain) == (shape.constraints + shape.inputs, shape.log_domain)
+    placements = list(shape.placements())
+    for i, matrix in enumerate((found.a, found.b, found.c)):
+        parts = [placed.template.matrices[i] for placed in placements]
+        wires = [p.wires[m.columns] for p, m in zip(placements, parts, strict=True)]
+        lengths = np.concatenate([np.diff(m.starts) for m in parts])
+        terms = shape.terms[i]
+        assert np.array_equal(np.concatenate(wires), matrix.wires[:terms])
+        numbers = np.concatenate([m.coefficients for m in parts])
+        assert np.array_equal(numbers, matrix.coefficients[:terms])
+        assert np.array_equal(lengths, np.diff(matrix.row_ptr)[: shape.constraints])
+    assert [found.a.row(shape.constraints + i) for i in (0, found.public)] == [
+        [(1, 0)],
+        [(1, found.public)],
+    ]
+    used = [m.used(found.wires) for m in (found.a, found.b)]
+    assert used[0][: shape.inputs].all()
+    assert used[1][: shape.inputs].sum() == shape.b_inputs
+    for flags, density in zip(used, shape.densities, strict=True):
+        assert np.array_equal(flags[shape.inputs :], density.flags())
+
+
+def test_more_units_than_there_are(library: Library) -> None:
+    with pytest.raises(CircuitError, match=r"window-2KiB: expected up to 2 units, found 3"):
+        window(library, SHAPES["2KiB"]).with_units(3)
+
+
+# Kept on disk
+
+
+def test_a_circuit_is_kept_and_mapped(tmp_path: Path) -> None:
+    proof = registered("post", "StackedDrgWinning8MiBV1")
+    made = circuit_of(proof, tmp_path)
+    (file,) = tmp_path.iterdir()
+    assert file.name.startswith("winning-8MiB-")
+    kept = circuit_of(proof, tmp_path)
+    mapped = kept.templates[0].a.columns
+    assert not mapped.flags.writeable
+    assert (kept.name, kept.counts()) == (made.name, made.counts())
+    assert digest(kept) == digest(made) == matrices(kept).digest
+    assert r1cs_hash(kept) == r1cs_hash(made)
+    assert digest(made.with_units(1)) != digest(made)
+
+
+def test_a_damaged_file_counts_as_missing(tmp_path: Path) -> None:
+    path = tmp_path / "circuit"
+    assert read(path) is None
+    write(winning(Library(), SHAPES["2KiB"]), path)
+    whole = path.read_bytes()
+    assert read(path) is not None
+    damaged = [b"", whole[:40], whole[:-1], whole + b"\0", b"x" + whole[1:]]
+    damaged += [whole[:8] + b"\x07" + whole[9:], whole[: 1 << 13] + b"?" + whole[(1 << 13) + 1 :]]
+    for data in damaged:
+        assert data != whole
+        path.write_bytes(data)
+        assert read(path) is None
+
+
+def test_a_folder_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_bytes(b"")
+    proof = registered("post", "StackedDrgWinning2KiBV1")
+    shapes = [circuit_of(proof, folder) for folder in (blocked / "circuits", None)]
+    assert digest(shapes[0]) == digest(shapes[1])
+    assert list(tmp_path.iterdir()) == [blocked]

@@ -222,7 +222,7 @@ def test_every_variable_of_a_compression_is_held_by_a_row(library: Library) -> N
     """Each kind of variable, carries included, breaks a row when it changes."""
     found = run(library, lambda part: padded(part, library), random_numbers(1, 2))
     assert found.broken() == []
-    for slot in range(513, len(found.aux), 8009):
+    for slot in range(513, len(found.aux), 15013):
         assert broken_after(found, slot)
 
 

@@ -1,7 +1,7 @@
 """An assembly: templates placed one after the other, their ports bound.
 
 It is a header or a unit (challenge, sector) of a circuit, and has slots like a template: 0 is ONE, then its ports,
-then the private variables of all placements. A placement's variables, rows, public inputs and data follow those of
+then the private variables of all placements, then their public inputs. A placement's variables, rows, public inputs and data follow those of
 the placement before; what it reads through its ports is listed in ``bindings``. No rows are copied: a 32 GiB
 challenge of 7.2 million rows is 720 placements of two dozen templates, a megabyte.
 """
@@ -43,13 +43,23 @@ class Assembly:
         names = ("aux", "rows", "inputs", "givens")
         return {name: int(getattr(self, name)[-1]) for name in names}
 
-    def wires(self, ports: NDArray[np.uint32], aux: int) -> NDArray[np.uint32]:
-        """``bindings`` as wires of a circuit: of the ports, and from where the own variables are numbered."""
-        outer = np.concatenate((np.zeros(1, dtype=np.uint32), ports))
-        own = self.bindings > self.ports
-        found = self.bindings + np.uint32(aux) - np.uint32(self.ports + 1)
-        found[~own] = outer[self.bindings[~own]]
-        return found
+    @property
+    def slots(self) -> int:
+        """ONE, ports, private variables, public inputs."""
+        return 1 + self.ports + self.size["aux"] + self.size["inputs"]
+
+    def slots_of(self, placement: int, template: Template) -> Slots:
+        """(slots,) of a placed template: which of the assembly's they are."""
+        aux = 1 + self.ports + int(self.aux[placement])
+        inputs = 1 + self.ports + self.size["aux"] + int(self.inputs[placement])
+        return np.concatenate(
+            (
+                np.zeros(1, dtype=np.uint32),
+                self.bindings[self.bound[placement] : self.bound[placement + 1]],
+                np.arange(aux, aux + template.aux, dtype=np.uint32),
+                np.arange(inputs, inputs + template.inputs, dtype=np.uint32),
+            )
+        )
 
 
 class Assembling:

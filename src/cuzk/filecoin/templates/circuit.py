@@ -24,6 +24,15 @@ from cuzk.vectors import Scalars
 
 
 @dataclass(frozen=True)
+class Frame:
+    """The header or a unit in its place."""
+
+    part: Assembly
+    wires: Slots  # (slots,) of the part: their wires
+    row: int  # the first one
+
+
+@dataclass(frozen=True)
 class Placement:
     """One template in one place of a circuit."""
 
@@ -89,6 +98,8 @@ class CircuitShape:
 
     def with_units(self, units: int) -> CircuitShape:
         """The same circuit with the first units only."""
+        if not 0 <= units <= self.units:
+            raise CircuitError(f"{self.name}: expected up to {self.units} units, found {units}")
         return replace(self, unit_bindings=self.unit_bindings[:units])
 
     @cached_property
@@ -128,36 +139,30 @@ class CircuitShape:
             "b_inputs": self.b_inputs,
         }
 
+    def frames(self) -> Iterator[Frame]:
+        """The header and every unit, with their places in the circuit."""
+        header = self._frame(self.header, np.zeros(0, dtype=np.uint32), self.inputs, 1, 0)
+        yield header
+        first, step = self.header.size, self.unit.size
+        for unit, bound in enumerate(self.unit_bindings):
+            aux, inputs, row = (
+                first[name] + unit * step[name] for name in ("aux", "inputs", "rows")
+            )
+            yield self._frame(self.unit, header.wires[bound], self.inputs + aux, 1 + inputs, row)
+
     def placements(self) -> Iterator[Placement]:
         """Every template's rows in every place, in the order of the circuit's rows."""
-        none = np.zeros(0, dtype=np.uint32)
-        yield from self._placements(self.header, none, aux=self.inputs, inputs=1, row=0)
-        at = self.header.size
-        for unit, bound in enumerate(self.unit_bindings):
-            yield from self._placements(
-                self.unit,
-                np.where(bound > 0, bound + np.uint32(self.inputs - 1), bound),
-                aux=self.inputs + at["aux"] + unit * self.unit.size["aux"],
-                inputs=1 + at["inputs"] + unit * self.unit.size["inputs"],
-                row=at["rows"] + unit * self.unit.size["rows"],
-            )
+        for frame in self.frames():
+            for i, number in enumerate(frame.part.templates.tolist()):
+                template = self.templates[number]
+                wires = frame.wires[frame.part.slots_of(i, template)]
+                yield Placement(template, wires, frame.row + int(frame.part.rows[i]))
 
-    def _placements(
-        self, part: Assembly, ports: Slots, *, aux: int, inputs: int, row: int
-    ) -> Iterator[Placement]:
-        bindings = part.wires(ports, aux)
-        for i, number in enumerate(part.templates.tolist()):
-            template = self.templates[number]
-            wires = np.empty(template.slots, dtype=np.uint32)
-            wires[0] = 0
-            own = 1 + template.ports
-            public = own + template.aux
-            wires[1:own] = bindings[part.bound[i] : part.bound[i + 1]]
-            first = aux + int(part.aux[i])
-            wires[own:public] = np.arange(first, first + template.aux, dtype=np.uint32)
-            first = inputs + int(part.inputs[i])
-            wires[public:] = np.arange(first, first + template.inputs, dtype=np.uint32)
-            yield Placement(template, wires, row + int(part.rows[i]))
+    def _frame(self, part: Assembly, ports: Slots, aux: int, inputs: int, row: int) -> Frame:
+        own = np.arange(aux, aux + part.size["aux"], dtype=np.uint32)
+        public = np.arange(inputs, inputs + part.size["inputs"], dtype=np.uint32)
+        one = np.zeros(1, dtype=np.uint32)
+        return Frame(part, np.concatenate((one, ports, own, public)), row)
 
     def _total(self, name: str) -> int:
         return self.header.size[name] + self.units * self.unit.size[name]

@@ -170,3 +170,21 @@ def tree_d_children(recorder: Recorder) -> list[int]:
     bits = recorder.bits(Op.GIVEN_BITS, 1, ())
     left, right = insert(recorder, below, bits, recorder.given(1))
     return [*unpack(recorder, left), *unpack(recorder, right), *bits]
+
+
+def placed_level(recorder: Recorder, arity: int) -> list[int]:
+    """One level of a Poseidon path. Ports: the node below, its siblings, bits of its place. Output: the node."""
+    below = recorder.port()
+    siblings = recorder.ports(arity - 1)
+    bits = recorder.ports(arity.bit_length() - 1, bit=True)
+    return [poseidon_hash(recorder, insert(recorder, below, bits, siblings))]
+
+
+def placed_children(recorder: Recorder) -> list[int]:
+    """One level of a path in tree D, up to the hash. Ports: the node below, its sibling, the bit of its place.
+
+    Outputs: 255 bits of the left child, 255 of the right one.
+    """
+    below, sibling = recorder.ports(2)
+    left, right = insert(recorder, below, recorder.ports(1, bit=True), [sibling])
+    return unpack(recorder, left) + unpack(recorder, right)

@@ -1,6 +1,7 @@
 """Merkle paths as placements: the octrees C and R_last over Poseidon, tree D over SHA-256.
 
-The private form: the place of a node among its siblings is witness, and the whole index becomes a public input.
+PoRep and PoSt: the place of a node among its siblings is data, and the whole index becomes a public input. SnapDeals:
+the bits of the index and the siblings are variables that exist already ("placed").
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from cuzk.filecoin.templates.gadgets import (
     index_level,
     pack_node,
     path_end,
+    placed_children,
+    placed_level,
     tree_d_children,
 )
 from cuzk.filecoin.templates.library import Library
@@ -46,6 +49,35 @@ def tree_d_path(part: Assembling, library: Library, levels: int, leaf: int, root
         node = tree_d_node(part, library, bits)
         index.append(place)
     part.place(library(path_end, levels), [node, root, *index])
+
+
+def placed_octree_path(
+    part: Assembling,
+    library: Library,
+    arities: Sequence[int],
+    leaf: int,
+    index: Sequence[int],
+    siblings: Sequence[int],
+) -> int:
+    """The root's slot."""
+    node, bits, others = leaf, iter(index), iter(siblings)
+    for arity in arities:
+        around = [next(others) for _ in range(arity - 1)]
+        place = [next(bits) for _ in range(arity.bit_length() - 1)]
+        (node,) = part.place(library(placed_level, arity), [node, *around, *place])
+    return node
+
+
+def placed_tree_d_path(
+    part: Assembling, library: Library, leaf: int, index: Sequence[int], siblings: Sequence[int]
+) -> int:
+    """The root's slot."""
+    node = leaf
+    for bit, sibling in zip(index, siblings, strict=True):
+        node = tree_d_node(
+            part, library, part.place(library(placed_children), [node, sibling, bit])
+        )
+    return node
 
 
 def tree_d_node(part: Assembling, library: Library, bits: Sequence[int]) -> int:
