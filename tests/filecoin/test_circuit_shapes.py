@@ -18,14 +18,17 @@ from cuzk.errors import CircuitError
 from cuzk.filecoin.c1 import read_c1
 from cuzk.filecoin.registered import UPDATE, registered
 from cuzk.filecoin.shapes import PUBLISHED, SHAPES
+from cuzk.filecoin.templates.assembly import Assembly
 from cuzk.filecoin.templates.catalogue import circuit_of
 from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.filecoin.templates.library import Library
 from cuzk.filecoin.templates.matrices import matrices
 from cuzk.filecoin.templates.porep import porep, porep_of
 from cuzk.filecoin.templates.post import post_of, window, winning
+from cuzk.filecoin.templates.program import Op
 from cuzk.filecoin.templates.r1cs_hash import r1cs_hash
 from cuzk.filecoin.templates.store import digest, read, write
+from cuzk.filecoin.templates.template import Flags, Template
 from cuzk.filecoin.templates.update import update
 from cuzk.filecoin.vanilla import read_post
 from cuzk.vectors import Words
@@ -274,3 +277,91 @@ def test_a_folder_that_cannot_be_written_costs_time_only(tmp_path: Path) -> None
     shapes = [circuit_of(proof, folder) for folder in (blocked / "circuits", None)]
     assert digest(shapes[0]) == digest(shapes[1])
     assert list(tmp_path.iterdir()) == [blocked]
+
+
+# What a witness generator may rely on
+
+BOOLEAN = {Op.XOR: 2, Op.AND: 2, Op.CH: 3, Op.MAJ: 3}
+
+
+def field_slots(op: Op, operands: list[int]) -> list[int]:
+    """Slots that are read as field elements or as either kind."""
+    if op is Op.PRODUCT:
+        return operands[3::2]
+    return {Op.PICK: operands[1:], Op.BITS: operands[1:]}.get(
+        op, operands[1::2] if op in (Op.LINEAR, Op.PUBLIC) else []
+    )
+
+
+def literals(op: Op, operands: list[int]) -> list[int]:
+    if op is Op.PICK:
+        return operands[:1]
+    return operands[1:] if op is Op.SUM else operands if op in BOOLEAN else []
+
+
+def defines(op: Op, operands: list[int]) -> tuple[int, bool]:
+    """How many variables, and whether they are bits."""
+    if op in (Op.GIVEN_BITS, Op.BITS, Op.SUM):
+        return operands[0], True
+    if op is Op.PUBLIC:
+        return 0, False
+    return (2 if op is Op.MAJ else 1), op in BOOLEAN
+
+
+def expect_well_formed(template: Template, coefficients: int) -> None:
+    bits = [True, *template.port_bits.tolist()]
+    for op, operands in template.program:
+        known = len(bits)
+        assert all(slot < known for slot in field_slots(op, operands))
+        assert all(
+            literal >> 1 < known and bits[literal >> 1] for literal in literals(op, operands)
+        )
+        if op in BOOLEAN:
+            assert len(operands) == BOOLEAN[op]
+            assert min(operands) > 1, "no constants"
+        assert op is not Op.XOR or not any(literal & 1 for literal in operands)
+        assert op is not Op.SUM or len(operands) % 32 == 1
+        count, kind = defines(op, operands)
+        bits += [kind] * count
+    assert bits[1 + template.ports :] == template.aux_bits.tolist()
+    givens = np.isin(template.program.opcodes, [Op.GIVEN, Op.GIVEN_BITS])
+    assert givens.sum() == template.givens
+    assert (template.program.opcodes == Op.PUBLIC).sum() == template.inputs
+    assert template.program.coefficients.max(initial=0) < coefficients
+
+
+def test_programs_are_well_formed(library: Library) -> None:
+    """Operands come before what they define, bits are bits, counts are right."""
+    seen = set()
+    for name in ("porep-64GiB", "window-32GiB", "update-16KiB", "update-64GiB"):
+        shape = CIRCUITS[name](library)
+        for template in shape.templates:
+            if template.name not in seen:
+                expect_well_formed(template, len(shape.coefficients))
+            seen.add(template.name)
+    assert len(seen) > 30
+
+
+@pytest.mark.parametrize("name", ["porep-64GiB", "window-32GiB", "update-16KiB"])
+def test_bits_are_bound_to_bits(library: Library, name: str) -> None:
+    """Through ports, too, and each port to an earlier variable."""
+    shape = CIRCUITS[name](library)
+    header = kinds(shape, shape.header, np.zeros(0, dtype=np.bool_))
+    for bound in shape.unit_bindings[:3]:
+        kinds(shape, shape.unit, header[bound])
+
+
+def kinds(shape: CircuitShape, part: Assembly, ports: Flags) -> Flags:
+    """Which slots of a header or unit are bits; ONE is."""
+    bits = np.zeros(part.slots, dtype=np.bool_)
+    bits[: 1 + len(ports)] = [True, *ports]
+    for i, number in enumerate(part.templates.tolist()):
+        template = shape.templates[number]
+        slots = part.slots_of(i, template)
+        own = 1 + template.ports
+        bound = slots[1:own]
+        assert np.array_equal(bits[bound], template.port_bits)
+        assert bound.max(initial=0) <= part.ports + part.aux[i]
+        assert bound.min(initial=1) > 0
+        bits[slots[own : own + template.aux]] = template.aux_bits
+    return bits

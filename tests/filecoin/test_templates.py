@@ -65,7 +65,8 @@ def one_level(part: Assembling, library: Library, arity: int) -> list[int]:
     return part.place(library(index_level, arity), part.place(library(given, 1)))
 
 
-GADGETS |= {f"poseidon-{arity}": partial(one_hash, arity=arity) for arity in (2, 4, 8, 11)}
+POSEIDONS = (2, 4, 8, 11, 16, 24, 36)
+GADGETS |= {f"poseidon-{arity}": partial(one_hash, arity=arity) for arity in POSEIDONS}
 GADGETS |= {f"path-level-{arity}": partial(one_level, arity=arity) for arity in (2, 4, 8)}
 
 
@@ -114,7 +115,11 @@ def expected(fixtures: Path) -> dict[str, Any]:
     return {entry["name"]: entry for entry in entries}
 
 
-@pytest.mark.parametrize("name", list(GADGETS))
+SLOW = {"poseidon-24", "poseidon-36"}  # Filecoin has none as wide; their constants take seconds
+NAMES = [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in GADGETS]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_sizes_and_hashes(library: Library, expected: dict[str, Any], name: str) -> None:
     shape = alone(library, name)
     counts = shape.counts()

@@ -8,6 +8,9 @@ library                  templates by what records them, each made once
 assembly                 placements of templates, ports bound: a header or a unit
   paths                  Merkle paths
 porep, post, update      the circuits
-circuit                  header and units: sizes, densities, rows
+  catalogue              that of a registered proof type
+circuit                  header and units: sizes, densities, rows in their places
+  matrices               the rows written out
   r1cs_hash              the hash of bellpepper's TestConstraintSystem
+  store                  circuits kept on disk
 """

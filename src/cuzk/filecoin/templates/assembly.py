@@ -3,7 +3,7 @@
 It is a header or a unit (challenge, sector) of a circuit, and has slots like a template: 0 is ONE, then its ports,
 then the private variables of all placements, then their public inputs. A placement's variables, rows, public inputs and data follow those of
 the placement before; what it reads through its ports is listed in ``bindings``. No rows are copied: a 32 GiB
-challenge of 7.2 million rows is 720 placements of two dozen templates, a megabyte.
+challenge of 7.2 million rows is 692 placements of 26 templates.
 """
 
 from __future__ import annotations

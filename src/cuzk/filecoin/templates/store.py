@@ -6,7 +6,7 @@ Little-endian. The directory is JSON: numbers, and for each array where it begin
 begin at multiples of 64 bytes and are mapped. A file carries the digest of the sources that it depends on in its
 name, so it is never out of date; one without its own digest counts as missing.
 
-32 GiB PoRep: 25 MB, recorded in 4 s, mapped and its digest checked in 0.06 s.
+32 GiB PoRep: 24 MB, recorded in 1.6 s, mapped and its digest checked in 0.03 s (one core, 2026-11-30).
 """
 
 from __future__ import annotations
