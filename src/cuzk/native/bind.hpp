@@ -96,5 +96,6 @@ void bind_records(nb::module_&);
 void bind_setup(nb::module_&);
 void bind_hashes(nb::module_&);
 void bind_serde(nb::module_&);
+void bind_witness(nb::module_&);
 
 }  // namespace cuzk

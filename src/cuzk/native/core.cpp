@@ -68,4 +68,5 @@ NB_MODULE(_core, m) {
   bind_setup(m);
   bind_hashes(m);
   bind_serde(m);
+  bind_witness(m);
 }
