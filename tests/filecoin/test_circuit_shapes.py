@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from c1_files import c1_8mib
 from made_sectors import updated
 from program_data import porep_data, sector_data, update_data
 from run_programs import Run
@@ -166,10 +167,13 @@ def test_a_real_sector_of_32_gib(
 
 
 @pytest.mark.slow
-def test_a_c1_of_2_kib(library: Library, witnesses: dict[str, Any], fixtures: Path) -> None:
-    c1 = read_c1(fixtures / "filecoin" / "c1-2KiB.bincode")
+@pytest.mark.parametrize("size", ["2KiB", "8MiB"])
+def test_c1_outputs(library: Library, witnesses: dict[str, Any], fixtures: Path, size: str) -> None:
+    """A self-made sector and a real one."""
+    folder = fixtures / "filecoin"
+    c1 = read_c1(folder / "c1-2KiB.bincode" if size == "2KiB" else c1_8mib(fixtures)[0])
     found = Run(porep(library, c1.proof.shape), list(porep_data(c1, 0)))
-    expect_witness(found, witnesses["porep-2KiB"])
+    expect_witness(found, witnesses[f"porep-{size}"])
     assert found.broken() == []
 
 
