@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
+U16 = NDArray[np.uint16]
 U8 = NDArray[np.uint8]
 
 # Which build of the arithmetic runs: "adx" where the CPU has BMI2 and ADX, else "portable".
@@ -83,11 +84,17 @@ def sdr_labels(  # layers (n,) from 1; parents (n, 4 * 14): six of the layer, th
     replica_id: U64, layers: U32, nodes: U64, parents: U64, out: U64, threads: int
 ) -> None: ...
 
-# Programs of templates (program.hpp, assign.hpp), over the scalar field of BLS12-381
+# Programs and rows of templates (program.hpp, assign.hpp, placed_rows.hpp), over the scalar field of BLS12-381
 Program = tuple[U8, U32, U32, U8, int, int, int]  # opcodes, starts, operands, port_bits; variables, public inputs, data
 Places = tuple[int, U32, U32, U32, U32]  # a program; ports (n, p), first variable, public input (n,): wires; first datum
 def run_programs(  # coefficients Montgomery, 0 and 1 are +1 and -1; a wave's places need earlier waves only; data, wires plain
     programs: list[Program], coefficients: U64, waves: list[list[Places]], data: U64, wires: U64, threads: int
+) -> None: ...
+
+PlacedRows = tuple[U32, U32, U16, U8, U8, int]  # starts, columns, coefficients; port_bits, aux_bits; public inputs
+def placed_product(  # one of A, B, C times plain wires, rows Montgomery; places as above with rows for data; A: public_rows more
+    templates: list[PlacedRows], coefficients: U64, places: list[Places], constraints: int, public_rows: int,
+    wires: U64, out: U64, bit_reversed: bool, threads: int
 ) -> None: ...
 
 # Checks and pairing (pairing.hpp, check.hpp)

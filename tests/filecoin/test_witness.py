@@ -1,7 +1,5 @@
 """Witnesses of real vanilla proofs: every wire is the reference's, the public inputs those that a verifier derives."""
 
-import json
-from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
@@ -9,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from c1_files import c1_8mib
+from stored_witnesses import real_c1, real_sector, stored_witnesses
 
 from cuzk.errors import FormatError
-from cuzk.filecoin.c1 import C1, read_c1
+from cuzk.filecoin.c1 import C1
 from cuzk.filecoin.public import porep_inputs, post_inputs
 from cuzk.filecoin.registered import registered
 from cuzk.filecoin.shapes import SHAPES
@@ -20,7 +18,7 @@ from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.filecoin.templates.library import Library
 from cuzk.filecoin.templates.porep import porep
 from cuzk.filecoin.templates.post import window, winning
-from cuzk.filecoin.vanilla import PostSectors, read_post
+from cuzk.filecoin.vanilla import PostSectors
 from cuzk.filecoin.witness.assign import assign
 from cuzk.filecoin.witness.data import Data, porep_data, post_data
 from cuzk.filecoin.witness.schedule import waves
@@ -34,8 +32,7 @@ def library() -> Library:
 
 @pytest.fixture(scope="module")
 def stored(fixtures: Path) -> dict[str, Any]:
-    entries = json.loads((fixtures / "filecoin" / "witness_digest.json").read_text())["witnesses"]
-    return {entry["name"]: entry for entry in entries}
+    return stored_witnesses(fixtures)
 
 
 def is_stored(shape: CircuitShape, wires: Scalars, entry: dict[str, Any]) -> None:
@@ -55,24 +52,15 @@ def derived(c1: C1) -> Scalars:
     return porep_inputs(c1.proof, c1.replica_id, c1.comm_d, c1.comm_r, c1.seed, 0)
 
 
-def c1_outputs(fixtures: Path) -> Iterator[tuple[str, C1]]:
-    yield "porep-2KiB", read_c1(fixtures / "filecoin" / "c1-2KiB.bincode")
-    yield "porep-8MiB", read_c1(c1_8mib(fixtures)[0])
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_porep(library: Library, fixtures: Path, stored: dict[str, Any], threads: int) -> None:
     """2 KiB and 8 MiB."""
-    for name, c1 in c1_outputs(fixtures):
+    for size in ("2KiB", "8MiB"):
+        c1 = real_c1(fixtures, size)
         shape = porep(library, c1.proof.shape)
         wires = assign(shape, porep_data(c1, 0), threads=threads)
-        is_stored(shape, wires, stored[name])
+        is_stored(shape, wires, stored[f"porep-{size}"])
         assert wires.words[1 : shape.inputs].tobytes() == derived(c1).words.tobytes()
-
-
-def real_sector(fixtures: Path) -> PostSectors:
-    proof = registered("post", "StackedDrgWindow32GiBV1_2")
-    return read_post([fixtures / "filecoin" / "post.vproof"], proof)
 
 
 def test_a_sector_of_a_post(library: Library, fixtures: Path, stored: dict[str, Any]) -> None:
@@ -117,7 +105,7 @@ def test_winning_post_has_a_unit_for_each_challenge(library: Library, fixtures: 
 
 
 def test_a_partition_that_is_not_there(fixtures: Path) -> None:
-    _, c1 = next(c1_outputs(fixtures))
+    c1 = real_c1(fixtures, "2KiB")
     with pytest.raises(FormatError, match="expected a partition below 1, found 1"):
         porep_data(c1, 1)
 

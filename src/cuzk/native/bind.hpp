@@ -23,6 +23,7 @@ namespace cuzk {
 using In64 = nb::ndarray<const std::uint64_t, nb::c_contig, nb::device::cpu>;
 using Out64 = nb::ndarray<std::uint64_t, nb::c_contig, nb::device::cpu>;
 using In32 = nb::ndarray<const std::uint32_t, nb::c_contig, nb::device::cpu>;
+using In16 = nb::ndarray<const std::uint16_t, nb::c_contig, nb::device::cpu>;
 using Out32 = nb::ndarray<std::uint32_t, nb::c_contig, nb::device::cpu>;
 using InBytes = nb::ndarray<const std::uint8_t, nb::c_contig, nb::device::cpu>;
 

@@ -71,26 +71,44 @@ struct Instance {
   constexpr bool bit(u32 place) const { return bits[place] >> lane & 1; }
 };
 
+// Products of a sum, several of them reduced at once.
+template <class F>
+class MergedTerms {
+ public:
+  constexpr void add(const F& value, const F& factor, F& sum) {
+    values_[waiting_] = value, factors_[waiting_] = factor;
+    if (++waiting_ == merged) sum = sum + dot<merged>(values_, factors_[0].w, 1), waiting_ = 0;
+  }
+  // The sum with the products that are left.
+  constexpr F finish(F sum) const {
+    for (int i = 0; i < waiting_; i++) sum = sum + values_[i] * factors_[i];
+    return sum;
+  }
+
+ private:
+  static constexpr int merged = 8;
+  F values_[merged] = {}, factors_[merged] = {};
+  int waiting_ = 0;
+};
+
 // A sum of terms (number of a coefficient, place): a place is 2 * index of a field element or 2 * index + 1 of a bit.
 // Coefficients 0 and 1 are +1 and -1.
 template <class F>
 constexpr F combination(const Instance<F>& at, const u64* coefficients, const u32* pairs, const u32* end) {
-  constexpr int merged = 8;
-  F sum = F::zero(), values[merged] = {}, factors[merged] = {};
-  int waiting = 0;
+  F sum = F::zero();
+  MergedTerms<F> terms;
   for (; pairs != end; pairs += 2) {
-    u32 number = pairs[0], index = pairs[1] >> 1;
+    size number = pairs[0];
+    u32 index = pairs[1] >> 1;
     if (pairs[1] & 1) {
-      if (at.bit(index)) sum = sum + F::from_words(coefficients + (size)number * F::N);
+      if (at.bit(index)) sum = sum + F::from_words(coefficients + number * F::N);
     } else if (number < 2) {
       sum = number ? sum - at.fields[index] : sum + at.fields[index];
     } else {
-      values[waiting] = at.fields[index], factors[waiting] = F::from_words(coefficients + (size)number * F::N);
-      if (++waiting == merged) sum = sum + dot<merged>(values, factors[0].w, 1), waiting = 0;
+      terms.add(at.fields[index], F::from_words(coefficients + number * F::N), sum);
     }
   }
-  for (int i = 0; i < waiting; i++) sum = sum + values[i] * factors[i];
-  return sum;
+  return terms.finish(sum);
 }
 
 }  // namespace cuzk::CUZK_PATH
