@@ -1,8 +1,10 @@
-"""The hashes' headers are read by the compiler for GPUs too: what makes a witness there will include them."""
+"""The headers of hashes and of programs' operations are read by the compiler for GPUs too: for making witnesses there."""
 
 import hashlib
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from cuzk import constants
 from cuzk.backends.cuda import kernels
@@ -36,11 +38,30 @@ extern "C" __global__ void hashes(const u64* table, int partial, const u64* node
 """
 
 
-def test_nvrtc_reads_the_headers() -> None:
+OPERATIONS = b"""
+#include "program.hpp"
+using namespace cuzk;
+using namespace cuzk::CUZK_PATH;
+using Fr = Field<Bls12381::FrParams>;
+
+extern "C" __global__ void operations(u64* bits, const u32* operands, u64* out, const u64* table, Fr* fields) {
+  int lane = threadIdx.x;
+  add_words(bits, operands, 7, out, 35);
+  out[35] = chosen(literal(bits, operands[0]), literal(bits, operands[1]), literal(bits, operands[2]));
+  out[36] = at_least_two(bits[0], bits[1], bits[2]);
+  fields[lane] = combination(Instance<Fr>{fields, bits, lane}, table, operands, operands + 20);
+  Fr plain = fields[lane].to_plain();
+  if (!has_bit_from(plain.w, 200)) scatter_bits(plain.w, 200, lane, bits);
+}
+"""
+
+
+@pytest.mark.parametrize("text", [PROGRAM, OPERATIONS], ids=["hashes", "operations"])
+def test_nvrtc_reads_the_headers(text: bytes) -> None:
     nvrtc = kernels.compiler().nvrtc
     header = constants.header().encode()
     status, program = nvrtc.nvrtcCreateProgram(
-        PROGRAM, b"hashes.cu", 1, [header], [b"curve_constants.hpp"]
+        text, b"hashes.cu", 1, [header], [b"curve_constants.hpp"]
     )
     assert int(status) == 0
     options = kernels.options(Unit("none.cu", BLS12_381), kernels.OLDEST)

@@ -18,11 +18,18 @@ struct Step {
   u32 begin, end;  // operands
 };
 
+// Own variables of one kind that follow each other, in their numbers and in their places.
+struct Run {
+  bool bits;
+  std::size_t first, count;
+};
+
 class CompiledProgram {
  public:
   std::vector<Step> steps;
   std::vector<u32> operands;
   std::vector<u32> places;  // of ports and own variables: 2 * index of a field element, 2 * index + 1 of a bit
+  std::vector<Run> runs;
   std::size_t ports, aux, inputs, givens;
   std::size_t bits = 1, fields = 0;
 
@@ -42,6 +49,11 @@ class CompiledProgram {
     }
     if (places.size() != ports + aux || public_inputs != inputs || given != givens)
       refuse("as many variables, public inputs and data as it is said to have");
+    for (std::size_t i = ports; i < places.size(); i++) {
+      bool bit = places[i] & 1;
+      if (runs.empty() || runs.back().bits != bit) runs.push_back({bit, places[i] >> 1, 0});
+      runs.back().count++;
+    }
   }
 
  private:

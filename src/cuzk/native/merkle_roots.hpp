@@ -5,6 +5,7 @@
 #include "parallel.hpp"
 #include "poseidon.hpp"
 #include "sha256.hpp"
+#include "vector.hpp"
 
 namespace cuzk::CUZK_PATH {
 
@@ -20,12 +21,6 @@ bool with_poseidon(int arity, const u64* table, int partial, Call f) {
     case 11: return f(Poseidon<F, 12>{table, partial}), true;
     default: return false;
   }
-}
-
-template <class F>
-void store_plain(const F& value, u64* out) {
-  F plain = value.to_plain();
-  for (int k = 0; k < F::N; k++) out[k] = plain.w[k];
 }
 
 template <class F>

@@ -36,6 +36,12 @@ void store(u64* values, std::size_t i, const F& value) {
 }
 
 template <class F>
+void store_plain(const F& value, u64* out) {
+  F plain = value.to_plain();
+  for (int k = 0; k < F::N; k++) out[k] = plain.w[k];
+}
+
+template <class F>
 void to_montgomery(const u64* values, u64* out, std::size_t n, int threads) {
   parallel_ranges(threads, n, [&](std::size_t begin, std::size_t end) {
     F r2 = F::from_words(F::P::r2);
