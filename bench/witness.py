@@ -69,7 +69,8 @@ def measure(case: Case, threads: int) -> None:
     for i in range(3):
 
         def product(i: int = i) -> None:
-            kept[i] = placed.product(i, wires, 1 << shape.log_domain, threads=threads)
+            size = 1 << shape.log_domain
+            (kept[i],) = placed.products(wires, size, which=[i], threads=threads)
 
         report(shape, "abc"[i], product, shape.constraints)
     if len(broken := placed.broken(wires, threads=threads)):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_sectors import updated
+from made_sectors import sealed, updated
 from program_data import update_data as numbers_of_update
 from run_programs import Run
 from stored_witnesses import real_c1, real_sector, stored_witnesses
@@ -19,9 +19,9 @@ from cuzk.curves import BLS12_381
 from cuzk.errors import CircuitError
 from cuzk.filecoin.c1 import C1
 from cuzk.filecoin.openings import Openings
-from cuzk.filecoin.public import update_inputs
-from cuzk.filecoin.registered import UPDATE
-from cuzk.filecoin.shapes import SHAPES
+from cuzk.filecoin.public import porep_inputs, update_inputs
+from cuzk.filecoin.registered import SEAL, UPDATE
+from cuzk.filecoin.shapes import SHAPES, Shape
 from cuzk.filecoin.templates.assembly import Assembling
 from cuzk.filecoin.templates.circuit import CircuitShape, circuit_shape
 from cuzk.filecoin.templates.gadgets import given, node_bits
@@ -81,7 +81,7 @@ def test_values_for_any_wires(library: Library, kind: str) -> None:
     placed, wires = PlacedMatrices.of(shape), Scalars.from_ints(BLS12_381, run.wires)
     for _ in every_arithmetic():
         for threads in (1, 3):
-            found = [placed.product(i, wires, len(expected[0]), threads=threads) for i in range(3)]
+            found = placed.products(wires, len(expected[0]), threads=threads)
             assert [values.ints() for values in found] == expected
             assert placed.broken(wires, threads=threads).tolist() == broken
 
@@ -101,14 +101,13 @@ def test_products_are_those_of_the_matrices_written_out(library: Library) -> Non
     words = rng.integers(0, 1 << 62, (shape.inputs + shape.aux, 4), dtype=np.uint64)
     wires, whole = Scalars(BLS12_381, words), matrices(shape)
     size = 1 << shape.log_domain
-    placed = PlacedMatrices.of(shape)
-    for i, m in enumerate((whole.a, whole.b, whole.c)):
+    products = PlacedMatrices.of(shape).products(wires, size, bit_reversed=True, threads=2)
+    for found, m in zip(products, (whole.a, whole.b, whole.c), strict=True):
         assert m is not None
         out = np.empty((size, 4), dtype=np.uint64)
         _core.product(
             BLS12_381.name, m.row_ptr, m.wires, m.coefficients, m.values.words, words, out, True, 1
         )
-        found = placed.product(i, wires, size, bit_reversed=True, threads=2)
         assert found.words.tobytes() == out.tobytes()
 
 
@@ -145,14 +144,12 @@ def test_rows_of_real_witnesses(library: Library, fixtures: Path, name: str) -> 
     placed = PlacedMatrices.of(shape)
     assert len(placed.broken(wires, threads=2)) == 0
     rows = shape.constraints + shape.inputs
-    for i, letter in enumerate("abc"):
-        values = plain(placed.product(i, wires, rows))
-        for part, key in (
-            (values[: shape.constraints * 32], "digests"),
-            (values, "digests_with_input_rows"),
-        ):
-            found = blake2b(part, digest_size=32).hexdigest()
-            assert found == stored[name][key][letter], f"{letter} {key}"
+    for letter, product in zip("abc", placed.products(wires, rows, threads=2), strict=True):
+        values = memoryview(plain(product))
+        hashed = blake2b(values[: shape.constraints * 32], digest_size=32)
+        assert hashed.hexdigest() == stored[name]["digests"][letter], letter
+        hashed.update(values[shape.constraints * 32 :])
+        assert hashed.hexdigest() == stored[name]["digests_with_input_rows"][letter], letter
 
 
 @pytest.mark.parametrize(("size", "h"), [("2KiB", 0), ("16KiB", 5)])
@@ -170,6 +167,23 @@ def test_made_updates(library: Library, size: str, h: int) -> None:
     expected = update_inputs(proof, *commitments, partition, h)
     assert wires.words[1 : shape.inputs].tobytes() == expected.words.tobytes()
     assert len(PlacedMatrices.of(shape).broken(wires)) == 0
+
+
+ELEVEN_LAYERS = Shape("tiny", 7, 1, 8, 2, 11, 1, 1, 13, 26, 2, 1, 10, 8)
+"""Columns and trees as 64 GiB has them, over 128 nodes; one challenge."""
+
+
+@pytest.mark.parametrize(
+    "sector", [SHAPES["4KiB"], SHAPES["16KiB"], ELEVEN_LAYERS], ids=lambda sector: sector.name
+)
+def test_made_seals(library: Library, sector: Shape) -> None:
+    """Whole sectors made here: all rows hold, the public inputs are the verifier's."""
+    c1 = sealed(replace(SEAL[5], shape=sector))
+    shape = porep(library, sector)
+    wires = assign(shape, porep_data(c1, 0), threads=2)
+    expected = porep_inputs(c1.proof, c1.replica_id, c1.comm_d, c1.comm_r, c1.seed, 0)
+    assert wires.words[1 : shape.inputs].tobytes() == expected.words.tobytes()
+    assert len(PlacedMatrices.of(shape).broken(wires, threads=2)) == 0
 
 
 # Wrong vanilla proofs
@@ -271,9 +285,12 @@ def test_a_row_is_named(of_2kib: PlacedMatrices) -> None:
 
 def test_products_that_cannot_be(of_2kib: PlacedMatrices) -> None:
     shape = of_2kib.shape
-    wires = Scalars(BLS12_381, np.zeros((5, 4), dtype=np.uint64))
+    words = np.zeros((shape.inputs + shape.aux, 4), dtype=np.uint64)
+    wires = Scalars(BLS12_381, words)
     with pytest.raises(CircuitError, match=r"expected 2685713 wires in plain form, found 5"):
-        of_2kib.product(0, wires, 1 << 22)
-    wires = Scalars(BLS12_381, np.zeros((shape.inputs + shape.aux, 4), dtype=np.uint64))
+        of_2kib.products(wires[:5], 1 << 22)
     with pytest.raises(CircuitError, match=r"expected room for 2687961 rows, found 2687960"):
-        of_2kib.product(0, wires, 2687960)
+        of_2kib.products(wires, 2687960)
+    words[777, 3] = 1 << 63
+    with pytest.raises(CircuitError, match=r"wire 777: expected a value below r"):
+        of_2kib.broken(wires)

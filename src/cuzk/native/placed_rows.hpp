@@ -123,20 +123,17 @@ class TemplateRows {
   }
 };
 
+struct RowTask {
+  const RowPlaces* at;
+  std::size_t begin, end;
+};
+
+// Pieces of about as many rows, every place in one of them.
 template <class F>
-void placed_product(const PlacedMatrix& matrix, const u64* wires, std::size_t wire_count, u64* out,
-                    std::size_t size, bool bit_reversed, int threads) {
+std::vector<RowTask> row_tasks(const PlacedMatrix& matrix, const std::vector<TemplateRows<F>>& templates,
+                               std::size_t wire_count) {
   constexpr std::size_t task_rows = 16384;
-  struct Task {
-    const RowPlaces* at;
-    std::size_t begin, end;
-  };
-  std::vector<int> small;
-  for (std::size_t i = 0; i < matrix.coefficient_count; i++)
-    small.push_back(TemplateRows<F>::as_small(load<F>(matrix.coefficients, i)));
-  std::vector<TemplateRows<F>> templates;
-  for (const RowsInput& rows : matrix.templates) templates.emplace_back(rows, small);
-  std::vector<Task> tasks;
+  std::vector<RowTask> tasks;
   std::size_t there = 0;
   for (const RowPlaces& at : matrix.places) {
     const TemplateRows<F>& rows = templates.at(at.number);
@@ -144,32 +141,51 @@ void placed_product(const PlacedMatrix& matrix, const u64* wires, std::size_t wi
       bool inside = at.aux[i] + rows.aux <= wire_count && at.inputs[i] + rows.inputs <= wire_count &&
                     at.rows[i] + rows.rows <= matrix.constraints;
       for (std::size_t k = 0; k < rows.ports; k++) inside = inside && at.ports[i * rows.ports + k] < wire_count;
-      if (!inside) throw std::invalid_argument("places: " + std::to_string(i) + " is not inside of the circuit");
+      if (!inside)
+        throw std::invalid_argument("places: instance " + std::to_string(i) + " is not inside of the circuit");
     }
     there += at.n * rows.rows;
     std::size_t step = 1 + task_rows / std::max<std::size_t>(1, rows.rows);
     for (std::size_t i = 0; i < at.n; i += step) tasks.push_back({&at, i, std::min(i + step, at.n)});
   }
-  if (there != matrix.constraints || matrix.constraints + matrix.public_rows > size ||
-      matrix.public_rows > wire_count)
+  if (there != matrix.constraints)
     throw std::invalid_argument("places: expected " + std::to_string(matrix.constraints) + " rows, found " +
                                 std::to_string(there));
+  return tasks;
+}
+
+// The rows of one place; `bits` is memory to work in.
+template <class F>
+void place_rows(const PlacedMatrix& matrix, const TemplateRows<F>& rows, const RowPlaces& at, std::size_t i,
+                const u64* wires, u64* out, std::vector<unsigned char>& bits) {
+  auto wire = [&](std::size_t slot) {
+    std::size_t own = 1 + rows.ports, index = 0;
+    if (slot >= own + rows.aux) index = at.inputs[i] + (slot - own - rows.aux);
+    else if (slot >= own) index = at.aux[i] + (slot - own);
+    else if (slot > 0) index = at.ports[i * rows.ports + slot - 1];
+    return wires + index * F::N;
+  };
+  rows.evaluate(matrix.coefficients, bits, wire,
+                [&](std::size_t row, const F& value) { store(out, at.rows[i] + row, value); });
+}
+
+template <class F>
+void placed_product(const PlacedMatrix& matrix, const u64* wires, std::size_t wire_count, u64* out,
+                    std::size_t size, bool bit_reversed, int threads) {
+  if (matrix.public_rows > wire_count || matrix.public_rows > size ||
+      matrix.constraints > size - matrix.public_rows)
+    throw std::invalid_argument("out: expected room for all rows");
+  std::vector<int> small;
+  for (std::size_t i = 0; i < matrix.coefficient_count; i++)
+    small.push_back(TemplateRows<F>::as_small(load<F>(matrix.coefficients, i)));
+  std::vector<TemplateRows<F>> templates;
+  for (const RowsInput& rows : matrix.templates) templates.emplace_back(rows, small);
+  std::vector<RowTask> tasks = row_tasks(matrix, templates, wire_count);
   parallel(threads, tasks.size(), [&](std::size_t number) {
-    const auto [at, begin, end] = tasks[number];
-    const TemplateRows<F>& rows = templates[at->number];
+    const RowTask& task = tasks[number];
     std::vector<unsigned char> bits;
-    for (std::size_t i = begin; i < end; i++) {
-      const unsigned* ports = at->ports + i * rows.ports;
-      auto wire = [&](std::size_t slot) {
-        std::size_t own = 1 + rows.ports, index = 0;
-        if (slot >= own + rows.aux) index = at->inputs[i] + (slot - own - rows.aux);
-        else if (slot >= own) index = at->aux[i] + (slot - own);
-        else if (slot > 0) index = ports[slot - 1];
-        return wires + index * F::N;
-      };
-      rows.evaluate(matrix.coefficients, bits, wire,
-                    [&](std::size_t row, const F& value) { store(out, at->rows[i] + row, value); });
-    }
+    for (std::size_t i = task.begin; i < task.end; i++)
+      place_rows(matrix, templates[task.at->number], *task.at, i, wires, out, bits);
   });
   for (std::size_t i = 0; i < matrix.public_rows; i++)
     store(out, matrix.constraints + i, F::from_plain(wires + i * F::N));

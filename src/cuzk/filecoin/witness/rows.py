@@ -5,6 +5,7 @@ Nothing is taken from the programs that made the wires: rows say what they say, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,54 +37,62 @@ class PlacedMatrices:
         """The same places serve all witnesses of a circuit."""
         return cls(shape, [_places(group) for wave in waves(shape) for group in wave])
 
-    def product(
+    def products(
+        self,
+        wires: Scalars,
+        size: int,
+        *,
+        which: Sequence[int] = (0, 1, 2),
+        bit_reversed: bool = False,
+        threads: int = 1,
+    ) -> list[Scalars]:
+        """A w, B w, C w or some of them: each (size,) Montgomery.
+
+        The constraints' rows, in A those of the public inputs after them, then zeros.
+        """
+        shape, count = self.shape, self.shape.inputs + self.shape.aux
+        if wires.montgomery or len(wires) != count:
+            raise CircuitError(
+                f"{shape.name}: expected {count} wires in plain form, found {len(wires)}"
+            )
+        bad = _core.first_not_canonical(BLS12_381.name, "fr", wires.words, threads)
+        if bad >= 0:
+            raise CircuitError(f"{shape.name}: wire {bad}: expected a value below r")
+        if size < (rows := shape.constraints + shape.inputs):
+            raise CircuitError(f"{shape.name}: expected room for {rows} rows, found {size}")
+        return [
+            self._product(i, wires, size, bit_reversed=bit_reversed, threads=threads) for i in which
+        ]
+
+    def broken(self, wires: Scalars, *, threads: int = 1) -> NDArray[np.int64]:
+        """The constraints that the wires do not satisfy."""
+        rows = self.shape.constraints + self.shape.inputs
+        a, b, c = (values.words for values in self.products(wires, rows, threads=threads))
+        _core.pointwise(BLS12_381.name, a, b, c, ONE, a, threads)
+        return np.flatnonzero(a.any(axis=1))
+
+    def _product(
         self,
         matrix: int,
         wires: Scalars,
         size: int,
         *,
-        bit_reversed: bool = False,
-        threads: int = 1,
+        bit_reversed: bool,
+        threads: int,
     ) -> Scalars:
-        """``matrix`` 0, 1, 2 (A, B, C) times the wires: (size,) Montgomery.
-
-        The constraints' rows, in A those of the public inputs after them, then zeros.
-        """
-        shape = self.shape
-        public = shape.inputs if matrix == 0 else 0
-        if wires.montgomery or len(wires) != shape.inputs + shape.aux:
-            raise CircuitError(
-                f"{shape.name}: expected {shape.inputs + shape.aux} wires in plain form, "
-                f"found {len(wires)}"
-            )
-        if size < shape.constraints + public:
-            raise CircuitError(
-                f"{shape.name}: expected room for {shape.constraints + public} rows, found {size}"
-            )
-        out = np.empty((size, 4), dtype=np.uint64)
+        shape, out = self.shape, np.empty((size, 4), dtype=np.uint64)
         _core.placed_product(
             [_rows(t, t.matrices[matrix]) for t in shape.templates],
             shape.coefficients.words,
             self.places,
             shape.constraints,
-            public,
+            shape.inputs if matrix == 0 else 0,
             wires.words,
             out,
             bit_reversed,
             threads,
         )
         return Scalars(BLS12_381, out, montgomery=True)
-
-    def broken(self, wires: Scalars, *, threads: int = 1) -> NDArray[np.int64]:
-        """The constraints that the wires do not satisfy."""
-        a, b, c = (
-            self.product(
-                i, wires, self.shape.constraints + self.shape.inputs, threads=threads
-            ).words
-            for i in range(3)
-        )
-        _core.pointwise(BLS12_381.name, a, b, c, ONE, a, threads)
-        return np.flatnonzero(a.any(axis=1))
 
 
 def where(shape: CircuitShape, row: int) -> str:
