@@ -80,7 +80,7 @@ def load_key(
     source = Source.open(what, "a .zkey or .params file")
     kind = kind_of(source)
     if digest is not None:
-        _expect_digest(source, digest)
+        expect_digest(source, digest)
     if kind == "zkey":
         key = read_zkey(source, insecure_key=insecure_key, threads=threads)
     elif kind:
@@ -92,7 +92,8 @@ def load_key(
     return key
 
 
-def _expect_digest(source: Source, digest: str) -> None:
+def expect_digest(source: Source, digest: str) -> None:
+    """FormatError unless the file's BLAKE2b-512 is this one: all 128 hexadecimal digits or the first 32."""
     wanted = digest.strip().lower()
     if len(wanted) not in (32, 128) or wanted.strip("0123456789abcdef"):
         raise FormatError(

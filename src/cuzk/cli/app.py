@@ -30,6 +30,7 @@ MODULES = {
     "bench": "bench",
     "doctor": "show",
     "export": "keys",
+    "filecoin": "filecoin",
     "inspect": "show",
     "prove": "prove",
     "ptau": "keys",

@@ -3,12 +3,15 @@
 CUZK_DEBUG     1: tracebacks instead of one-line errors
 CUZK_CPU_PATH  portable | adx: the arithmetic to use instead of the best this CPU has
 CUZK_NO_GPU    1 or true: behave as on a machine without a GPU; 0, false, empty: no effect
+
+FIL_PROOFS_PARAMETER_CACHE    the directory of Filecoin's parameter files, as Filecoin's own software reads it
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from cuzk import _core
 from cuzk.errors import FormatError
@@ -21,6 +24,8 @@ class Environment:
     """What the variables say."""
 
     no_gpu: bool
+    parameters: Path | None
+    """None: where Filecoin's software looks by itself."""
 
 
 def debugging() -> bool:
@@ -41,7 +46,8 @@ def apply_environment() -> Environment:
         raise FormatError(f"CUZK_CPU_PATH: expected one of {known} on this CPU, found {path!r}")
     if path:
         _core.use_path(path)
-    return Environment(no_gpu=_switch("CUZK_NO_GPU"))
+    folder = os.environ.get("FIL_PROOFS_PARAMETER_CACHE", "")
+    return Environment(no_gpu=_switch("CUZK_NO_GPU"), parameters=Path(folder) if folder else None)
 
 
 def _switch(name: str) -> bool:

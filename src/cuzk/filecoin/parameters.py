@@ -19,11 +19,12 @@ from pathlib import Path
 
 from cuzk.errors import FormatError
 from cuzk.filecoin.digests import DigestCache
-from cuzk.filecoin.registered import Kind
+from cuzk.filecoin.registered import POST, SEAL, UPDATE, Kind
 from cuzk.filecoin.shapes import (
     DRG_DEGREE,
     EXPANDER_DEGREE,
     PUBLISHED,
+    SHAPES,
     WINDOW_CHALLENGES,
     WINNING_CHALLENGES,
     Shape,
@@ -146,8 +147,27 @@ class Parameters:
         if found != expected:
             raise FormatError(
                 f"{printable(path.name)}: expected the digest {expected} of the published .{suffix} file "
-                f"of {self.circuit}, found {found}: the file is damaged or another one; fetch it again"
+                f"of {self.circuit}, found {found}: the file is damaged or another one; fetch it "
+                "again, or, where it is a key of your own, say that an insecure key is meant"
             )
+
+
+def parameters_named(text: str, where: str = "circuit") -> Parameters:
+    """Those of "porep-32GiB", of a registered proof type's name, or of its family and number ("seal-8").
+
+    A seal's and an update's types share names: those are the seal's.
+    """
+    kind, _, size = text.partition("-")
+    if kind in {k.value for k in Kind} and size in SHAPES:
+        return Parameters(Kind(kind), SHAPES[size])
+    for proof in (*SEAL, *POST, *UPDATE):
+        if text in (proof.name, proof.go_name, f"{proof.family}-{proof.number}"):
+            return Parameters(proof.kind, proof.shape)
+    kinds, sizes = ", ".join(k.value for k in Kind), ", ".join(SHAPES)
+    raise FormatError(
+        f"{where}: expected a circuit like porep-32GiB ({kinds}; {sizes}) or a registered proof type like "
+        f"{SEAL[8].name} or seal-8, found {printable(text)[:80]!r}"
+    )
 
 
 def _absence(path: Path) -> str:

@@ -1,0 +1,67 @@
+"""Where ``cuzk filecoin`` finds keys, circuits and digests, and which keys it trusts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cuzk.cli.app import environment
+from cuzk.errors import FormatError
+from cuzk.filecoin import digests
+from cuzk.filecoin.digests import DigestCache
+from cuzk.filecoin.parameters import DEFAULT_FOLDER, DIGESTS, Parameters
+from cuzk.filecoin.registered import RegisteredProof
+from cuzk.filecoin.templates import store
+from cuzk.filecoin.templates.catalogue import Circuit, circuit_of
+from cuzk.filecoin.templates.circuit import CircuitShape
+from cuzk.formats.source import Source
+from cuzk.load import expect_digest
+
+
+@dataclass(frozen=True)
+class KeyFile:
+    """``published``: its digest is Filecoin's; ``checked``: it has that digest, or the one that was asked for."""
+
+    path: Path
+    published: bool
+    checked: bool
+
+
+def parameter_folder(params: Path | None) -> Path:
+    """What was asked for, what the environment says, or Filecoin's own place."""
+    return params or environment().parameters or Path(DEFAULT_FOLDER)
+
+
+def circuit(of: Circuit) -> CircuitShape:
+    """From ~/.cache/cuzk/circuits, where it is kept."""
+    return circuit_of(of, store.default_folder())
+
+
+def find_key(
+    proof: RegisteredProof,
+    suffix: str,
+    params: Path | None,
+    key: Path | None,
+    key_digest: str | None,
+    insecure_key: bool,
+) -> KeyFile:
+    """The key of a proof type, by name in a directory or as the file that was named.
+
+    One found by name must have the published digest, unless an insecure key is meant; one that was named need not: it
+    is the caller's, who may say its digest.
+    """
+    if params is not None and key is not None:
+        raise FormatError("--params, --key: expected one of them, found both")
+    files = Parameters(proof.kind, proof.shape)
+    path = key or files.find(parameter_folder(params), suffix)
+    if key is None and key_digest is None and not insecure_key:
+        files.check(path, suffix, _known_digests())
+        return KeyFile(path, published=True, checked=True)
+    if key_digest is not None:
+        expect_digest(Source.open(path, "a parameter file"), key_digest)
+    published = _known_digests().digest(path) in DIGESTS.get(files.circuit, ())
+    return KeyFile(path, published, published or key_digest is not None)
+
+
+def _known_digests() -> DigestCache:
+    return DigestCache(digests.default_folder())

@@ -1,0 +1,255 @@
+"""From vanilla proofs to proofs that verify: 2 KiB WindowPoSt under a key made here."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, replace
+from functools import cache
+
+import pytest
+from made_posts import RANDOMNESS, MadeSector, made_sector
+from own_files import circuit, own_files, params_file
+
+import cuzk.filecoin.prove as proving
+from cuzk.errors import (
+    CircuitError,
+    FormatError,
+    InsecureKeyError,
+    OutOfMemory,
+    ProofError,
+    UnsatisfiedError,
+)
+from cuzk.filecoin.own_keys import own_key
+from cuzk.filecoin.prove import CircuitProver, WholeProof, prove
+from cuzk.filecoin.registered import RegisteredProof, registered
+from cuzk.filecoin.statement import PostStatement, Sector
+from cuzk.filecoin.task import Task, post_task
+from cuzk.filecoin.vanilla import read_post
+from cuzk.filecoin.verify import check_proof, verify
+from cuzk.filecoin.witness.data import post_data
+from cuzk.formats.bellman import read_proof_bytes, read_vk
+from cuzk.vectors import Scalars
+from cuzk.verifier import Verifier
+from proof_files import EQUATION
+
+WINDOW = registered("post", "StackedDrgWindow2KiBV1")
+NEWER = registered("post", "StackedDrgWindow2KiBV1_2")
+CIRCUIT = "window-2KiB"
+
+
+def stated(proof: RegisteredProof, *sectors: MadeSector, partition: int = 0) -> PostStatement:
+    found = tuple(Sector(sector.number, sector.comm_r) for sector in sectors)
+    return PostStatement(proof, RANDOMNESS, found, partition)
+
+
+def task_of(proof: RegisteredProof, *sectors: MadeSector, partition: int = 0) -> Task:
+    statement = stated(proof, *sectors, partition=partition)
+    return post_task(read_post([sector.blob for sector in sectors], proof), statement)
+
+
+@cache
+def sectors() -> tuple[MadeSector, MadeSector]:
+    return made_sector(WINDOW, 5), made_sector(WINDOW, 9, 1)
+
+
+@cache
+def whole() -> WholeProof:
+    return prove(
+        circuit(CIRCUIT), task_of(WINDOW, *sectors()), params_file(CIRCUIT), insecure_key=True
+    )
+
+
+@cache
+def verifier() -> Verifier:
+    (path,) = own_files(CIRCUIT).glob("*.vk")
+    return Verifier(read_vk(path), insecure_key=True, threads=2)
+
+
+def test_the_files_have_their_published_sizes() -> None:
+    sizes = {path.suffix: path.stat().st_size for path in own_files(CIRCUIT).iterdir()}
+    assert sizes == {".params": 11_501_496, ".vk": 3_076}
+
+
+def test_own_keys_are_known_as_insecure() -> None:
+    (path,) = own_files(CIRCUIT).glob("*.vk")
+    with pytest.raises(InsecureKeyError, match="delta = gamma"):
+        Verifier(read_vk(path))
+    with pytest.raises(InsecureKeyError, match="delta = gamma"):
+        CircuitProver(circuit(CIRCUIT), params_file(CIRCUIT))
+
+
+def test_a_proof_that_verifies() -> None:
+    found, statement = whole(), stated(WINDOW, *sectors())
+    assert len(found.data) == 192
+    assert verify(verifier(), statement, found.data)
+    (report,) = found.reports
+    assert (report.constraints, report.public, report.domain) == (21_866, 22, 1 << 15)
+    assert found.milliseconds.keys() == {"witness", "prove", "verify", "total"}
+    assert check_proof(verifier(), statement, bytes(found.data)) == ""
+
+
+def test_every_public_input_counts() -> None:
+    proof, public = read_proof_bytes(whole().data), stated(WINDOW, *sectors()).inputs().ints()
+    assert len(public) == 22
+    for place in range(22):
+        wrong = list(public)
+        wrong[place] ^= 1
+        assert verifier().check(wrong, proof) == EQUATION, place
+
+
+def test_every_public_datum_counts() -> None:
+    first, second = sectors()
+    statement = stated(WINDOW, first, second)
+    moved = (statement.sectors[0], replace(statement.sectors[1], number=10))
+    others = [
+        replace(statement, randomness=bytes(31) + b"\1"),
+        replace(statement, sectors=moved),
+        replace(statement, sectors=(replace(statement.sectors[0], comm_r=second.comm_r), moved[1])),
+        replace(statement, sectors=statement.sectors[::-1]),
+        replace(statement, sectors=statement.sectors[:1]),
+        replace(statement, partition=1),
+        replace(statement, proof=NEWER),
+    ]
+    for other in others:
+        assert check_proof(verifier(), other, whole().data) == EQUATION, other
+
+
+def test_damaged_bytes() -> None:
+    statement, data = stated(WINDOW, *sectors()), whole().data
+    for wrong, message in (
+        (data[:-1], "expected 192 bytes .* found 191"),
+        (data + data, "expected 192 bytes .* found 384"),
+        (bytes([data[0] ^ 1]) + data[1:], "a: "),
+    ):
+        with pytest.raises(FormatError, match=message):
+            check_proof(verifier(), statement, wrong)
+
+
+def test_another_circuits_key() -> None:
+    statement = PostStatement(
+        registered("post", "StackedDrgWinning2KiBV1"), RANDOMNESS, (Sector(5, sectors()[0].comm_r),)
+    )
+    with pytest.raises(
+        CircuitError, match="expected one with 132 public inputs, as winning-2KiB has, found 22"
+    ):
+        check_proof(verifier(), statement, whole().data)
+    with pytest.raises(CircuitError, match=r"\.params: .*expected .* points"):
+        CircuitProver(circuit("winning-2KiB"), params_file(CIRCUIT), insecure_key=True)
+
+
+# Several partitions: no circuit that has them is small, so two statements are taken for one
+
+
+class TwoPartitions(RegisteredProof):
+    @property
+    def partitions(self) -> int:
+        return 2
+
+
+@dataclass(frozen=True)
+class Both:
+    """As a statement, of two partitions."""
+
+    proof: RegisteredProof
+    parts: tuple[PostStatement, ...]
+
+    def inputs(self, partition: int) -> Scalars:
+        return self.parts[partition].inputs()
+
+
+def both() -> Task:
+    """A newer proof's partition with two sectors, and one with a sector that is repeated."""
+    found = (made_sector(NEWER, 11), made_sector(NEWER, 12))
+    parts = (stated(NEWER, *found), stated(NEWER, found[1]))
+    posts = [read_post([s.blob for s in chosen], NEWER) for chosen in (found, found[1:])]
+    values = {f.name: getattr(NEWER, f.name) for f in dataclasses.fields(NEWER)}
+    statement = Both(TwoPartitions(**values), parts)
+    return Task(statement, lambda k: post_data(posts[k]))  # type: ignore[arg-type]
+
+
+def test_partitions_in_order() -> None:
+    task = both()
+    begun: list[int] = []
+    phases: set[str] = set()
+    with CircuitProver(
+        circuit(CIRCUIT),
+        params_file(CIRCUIT),
+        insecure_key=True,
+        on_partition=begun.append,
+        on_phase=phases.add,
+    ) as prover:
+        found = prover.prove(task)
+    assert begun == [0, 1]
+    assert {"witness", "commit", "verify"} <= phases
+    assert len(found.reports) == 2
+    data = found.data
+    assert len(data) == 384
+    assert check_proof(verifier(), task.statement, data) == ""
+    swapped = data[192:] + data[:192]
+    assert check_proof(verifier(), task.statement, swapped) == f"partition 0: {EQUATION}"
+    twice = data[:192] * 2
+    assert check_proof(verifier(), task.statement, twice) == f"partition 1: {EQUATION}"
+
+
+# What is refused before anything is proved
+
+
+def test_a_task_is_made_of_vanilla_proofs_that_hold() -> None:
+    first, second = sectors()
+    other = bytearray(first.blob)
+    other[-104] ^= 1  # of the last sibling, behind which are the last index, comm_c and comm_r_last
+    post = read_post([bytes(other), second.blob], WINDOW)
+    place = r"sector 0 \(number 5\): challenge 9 \(node \d+\): root that the path in tree R_last"
+    with pytest.raises(UnsatisfiedError, match=place):
+        post_task(post, stated(WINDOW, first, second))
+    for sequence, statement, message in (
+        ((second, first), stated(WINDOW, first, second), "sector 0: sector_id: expected 5, found 9"),
+        ((first,), stated(WINDOW, first, second), "expected 2 sectors, as the statement has, found 1"),
+        ((first, second), stated(NEWER, first, second), "expected proofs of StackedDrgWindow2KiBV1_2"),
+        ((first, second), replace(stated(WINDOW, first, second), randomness=None), "found challenges: who proves"),
+    ):  # fmt: skip
+        post = read_post([sector.blob for sector in sequence], WINDOW)
+        with pytest.raises(FormatError, match=message):
+            post_task(post, statement)
+    post = read_post([first.blob, second.blob], WINDOW)
+    wrong = replace(second, comm_r=first.comm_r)
+    with pytest.raises(UnsatisfiedError, match=r"sector 1: comm_r: expected .* found"):
+        post_task(post, stated(WINDOW, first, wrong))
+    with pytest.raises(
+        UnsatisfiedError, match=r"sector 0 \(number 5\): challenge 0: challenged node"
+    ):
+        task_of(WINDOW, first, second, partition=1)
+
+
+def test_memory_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    shape, large, key = circuit(CIRCUIT), circuit("porep-32GiB"), params_file(CIRCUIT)
+    with pytest.raises(
+        OutOfMemory, match=r"window-2KiB: a proof needs \d+ bytes.* the limit is 1000"
+    ):
+        CircuitProver(shape, key, insecure_key=True, memory=1000)
+    monkeypatch.setattr("cuzk.filecoin.key_sizes.installed_bytes", lambda: 1 << 35)
+    with pytest.raises(
+        OutOfMemory, match=r"porep-32GiB: a proof needs 7\d{10} bytes of memory, this"
+    ):
+        CircuitProver(large, key, insecure_key=True)
+    with pytest.raises(
+        OutOfMemory, match=r"porep-32GiB: making a key needs 8\d{10} bytes of memory"
+    ):
+        own_key(large)
+
+
+def test_what_a_prover_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    task, winning = task_of(WINDOW, *sectors()), registered("post", 0)
+    statement = stated(WINDOW, *sectors())
+    with CircuitProver(circuit(CIRCUIT), params_file(CIRCUIT), insecure_key=True) as prover:
+        with pytest.raises(
+            CircuitError, match="expected its circuit winning-2KiB, found window-2KiB"
+        ):
+            prover.prove(Task(replace(statement, proof=winning), task.data))
+        with pytest.raises(
+            CircuitError, match="partition 0: public input 2: expected the one that"
+        ):
+            prover.prove(Task(replace(statement, partition=1), task.data))
+        monkeypatch.setattr(proving, "check_proof", lambda *_: "partition 0: doubtful")
+        with pytest.raises(ProofError, match="was withheld: partition 0: doubtful"):
+            prover.prove(task)
