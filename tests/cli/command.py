@@ -12,7 +12,7 @@ from cuzk import _core
 
 PACKAGE = Path(_core.__file__).parents[1]
 COMMAND = [sys.executable, "-m", "cuzk"]
-VARIABLES = ("CUZK_DEBUG", "CUZK_CPU_PATH", "CUZK_NO_GPU")
+VARIABLES = ("CUZK_DEBUG", "CUZK_CPU_PATH", "CUZK_NO_GPU", "FIL_PROOFS_PARAMETER_CACHE")
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import pytest
 from made_posts import RANDOMNESS, MadeSector, made_sector
+from made_sectors import PROVER, sealed
 from own_files import circuit, own_files, params_file
 
 import cuzk.filecoin.prove as proving
@@ -19,13 +21,16 @@ from cuzk.errors import (
     ProofError,
     UnsatisfiedError,
 )
+from cuzk.filecoin.c1 import C1
+from cuzk.filecoin.openings import Openings
 from cuzk.filecoin.own_keys import own_key
 from cuzk.filecoin.prove import CircuitProver, WholeProof, prove
-from cuzk.filecoin.registered import RegisteredProof, registered
+from cuzk.filecoin.registered import SEAL, RegisteredProof, registered
 from cuzk.filecoin.statement import PostStatement, Sector
-from cuzk.filecoin.task import Task, post_task
+from cuzk.filecoin.task import Task, post_task, seal_task
 from cuzk.filecoin.vanilla import read_post
 from cuzk.filecoin.verify import check_proof, verify
+from cuzk.filecoin.witness.assign import assign
 from cuzk.filecoin.witness.data import post_data
 from cuzk.formats.bellman import read_proof_bytes, read_vk
 from cuzk.vectors import Scalars
@@ -219,6 +224,46 @@ def test_a_task_is_made_of_vanilla_proofs_that_hold() -> None:
         UnsatisfiedError, match=r"sector 0 \(number 5\): challenge 0: challenged node"
     ):
         task_of(WINDOW, first, second, partition=1)
+
+
+# Seals of several partitions: non-interactive ones of 2 KiB have 13
+
+
+@cache
+def non_interactive() -> C1:
+    return sealed(SEAL[15])
+
+
+def reordered(c1: C1, order: list[int]) -> C1:
+    """Partitions in another order."""
+
+    def moved(paths: Openings) -> Openings:
+        names = ("leaf", "siblings", "index", "root")
+        return replace(paths, **{name: getattr(paths, name)[order] for name in names})
+
+    arrays = {name: getattr(c1, name)[order] for name in ("nodes", "columns", "label_parents")}
+    paths: dict[str, Any] = {
+        name: moved(getattr(c1, name)) for name in ("data", "replica", "column_openings")
+    }
+    return replace(c1, **arrays, **paths)
+
+
+def test_partitions_of_a_seal() -> None:
+    task, shape = seal_task(non_interactive(), prover_id=PROVER), circuit("porep-2KiB")
+    assert task.proof.partitions == 13
+    for partition in (0, 12):
+        wires = assign(shape, task.data(partition), threads=2)
+        derived = task.statement.inputs(partition).words
+        assert wires.words[1 : shape.inputs].tobytes() == derived.tobytes()
+
+
+def test_swapped_partitions_of_a_c1() -> None:
+    order = [0, 1, 5, 3, 4, 2, *range(6, 13)]
+    assert seal_task(reordered(non_interactive(), list(range(13))))
+    with pytest.raises(
+        UnsatisfiedError, match=r"made.c1: partition 2: challenge \d: challenged node"
+    ):
+        seal_task(reordered(non_interactive(), order))
 
 
 def test_memory_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,7 @@ class CircuitProver:
         memory: int | None = None,
         key_digest: str | None = None,
         insecure_key: bool = False,
+        repeated: bool = False,
         on_phase: Callable[[str], None] | None = None,
         on_partition: Callable[[int], None] | None = None,
     ) -> None:
@@ -78,6 +79,7 @@ class CircuitProver:
             memory=memory,
             key_digest=key_digest,
             insecure_key=insecure_key,
+            repeated=repeated,
             on_phase=on_phase,
         )
         self._verifier = Verifier(self._prover.key.vk, insecure_key=True, threads=self._threads)
