@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -160,6 +161,16 @@ def test_files_and_functions_stay_short(path: Path) -> None:
 @pytest.mark.parametrize("path", NATIVE_FILES, ids=lambda p: p.name)
 def test_native_files_stay_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 600, "split it"
+
+
+def test_native_types_have_one_name_each() -> None:
+    """Areas share a namespace: of two types of one name, what a linker keeps of one serves the other."""
+    where: dict[str, Path] = {}
+    for path in NATIVE.glob("*.hpp"):
+        for name in re.findall(r"^(?:struct|class) (\w+)[^;]*?\{", path.read_text(), re.MULTILINE):
+            other = where.setdefault(name, path)
+            assert other == path, f"{name}: {path.name} and {other.name}"
+    assert len(where) > 50
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)

@@ -46,7 +46,7 @@ using Fr = Field<Bls12381::FrParams>;
 
 extern "C" __global__ void operations(u64* bits, const u32* operands, u64* out, const u64* table, Fr* fields) {
   int lane = threadIdx.x;
-  add_words(bits, operands, 7, out, 35);
+  sum_words(bits, operands, 7, out, 35);
   out[35] = chosen(literal(bits, operands[0]), literal(bits, operands[1]), literal(bits, operands[2]));
   out[36] = at_least_two(bits[0], bits[1], bits[2]);
   fields[lane] = combination(Instance<Fr>{fields, bits, lane}, table, operands, operands + 20);

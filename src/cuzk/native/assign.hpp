@@ -24,23 +24,23 @@ class Batch {
   void run(const u64* data, u64* wires) {
     read_ports(wires);
     std::size_t given = 0, input = 0;
-    for (const Step& step : program_.steps) {
-      const u32* operands = program_.operands.data() + step.begin;
-      const u32* end = program_.operands.data() + step.end;
-      u64 *bits = bits_.data(), *out = bits + step.target;
+    for (const Operation& operation : program_.operations) {
+      const u32* operands = program_.operands.data() + operation.begin;
+      const u32* end = program_.operands.data() + operation.end;
+      u64 *bits = bits_.data(), *out = bits + operation.target;
       auto bit = [&](int i) { return literal(bits, operands[i]); };
-      switch (step.op) {
+      switch (operation.op) {
         case Op::exclusive_or: *out = bit(0) ^ bit(1); break;
         case Op::conjunction: *out = bit(0) & bit(1); break;
         case Op::choose: *out = chosen(bit(0), bit(1), bit(2)); break;
         case Op::majority: *out = at_least_two(bit(0), bit(1), bit(2)), out[1] = bit(1) & bit(2); break;
         case Op::sum:
-          add_words(bits, operands, static_cast<int>(end - operands) / word_bits, out, static_cast<int>(step.count));
+          sum_words(bits, operands, static_cast<int>(end - operands) / word_bits, out, static_cast<int>(operation.count));
           break;
         case Op::given:
-        case Op::given_bits: take(step, data, given++); break;
+        case Op::given_bits: take(operation, data, given++); break;
         case Op::public_input: publish(operands, end, input++, wires); break;
-        default: element(step, operands, end);
+        default: element(operation, operands, end);
       }
     }
     for (int lane = 0; lane < lanes_; lane++) write(lane, wires);
@@ -75,7 +75,7 @@ class Batch {
     }
   }
 
-  void take(const Step& step, const u64* data, std::size_t number) {
+  void take(const Operation& operation, const u64* data, std::size_t number) {
     for (int lane = 0; lane < lanes_; lane++) {
       std::size_t index = at_.givens[first_ + static_cast<std::size_t>(lane)] + number;
       const u64* value = data + index * F::N;
@@ -83,34 +83,34 @@ class Batch {
         throw std::invalid_argument("data: value " + std::to_string(index) + what);
       };
       if (!F::is_canonical(value)) refuse(" is not below r");
-      int count = static_cast<int>(step.count);
-      if (step.op == Op::given) {
-        fields(lane)[step.target] = F::from_plain(value);
+      int count = static_cast<int>(operation.count);
+      if (operation.op == Op::given) {
+        fields(lane)[operation.target] = F::from_plain(value);
       } else if (has_bit_from(value, count)) {
         refuse(" has more than " + std::to_string(count) + " bits");
       } else {
-        scatter_bits(value, count, lane, bits_.data() + step.target);
+        scatter_bits(value, count, lane, bits_.data() + operation.target);
       }
     }
   }
 
   // The operations on field elements, lane by lane.
-  void element(const Step& step, const u32* operands, const u32* end) {
+  void element(const Operation& operation, const u32* operands, const u32* end) {
     for (int lane = 0; lane < lanes_; lane++) {
       F* own = fields(lane);
       Instance<F> at = instance(lane);
       auto sum = [&](const u32* from, const u32* to) { return combination(at, circuit_.coefficients, from, to); };
-      if (step.op == Op::bits) {
+      if (operation.op == Op::bits) {
         F plain = own[operands[0]].to_plain();
-        scatter_bits(plain.w, static_cast<int>(step.count), lane, bits_.data() + step.target);
-      } else if (step.op == Op::pick) {
+        scatter_bits(plain.w, static_cast<int>(operation.count), lane, bits_.data() + operation.target);
+      } else if (operation.op == Op::pick) {
         bool holds = literal(bits_.data(), operands[0]) >> lane & 1;
-        own[step.target] = own[operands[holds ? 1 : 2]];
-      } else if (step.op == Op::linear) {
-        own[step.target] = sum(operands, end);
+        own[operation.target] = own[operands[holds ? 1 : 2]];
+      } else if (operation.op == Op::linear) {
+        own[operation.target] = sum(operands, end);
       } else {  // product
         const u32 *pairs = operands + 2, *b = pairs + operands[0], *c = pairs + operands[1];
-        own[step.target] = sum(pairs, b) * sum(b, c) - sum(c, end);
+        own[operation.target] = sum(pairs, b) * sum(b, c) - sum(c, end);
       }
     }
   }
@@ -124,7 +124,7 @@ class Batch {
 
   void write(int lane, u64* wires) {
     u64* out = wires + std::size_t{at_.aux[first_ + static_cast<std::size_t>(lane)]} * F::N;
-    for (const Run& run : program_.runs) {
+    for (const VariableRun& run : program_.runs) {
       const u64* bits = bits_.data() + run.first;
       const F* own = fields(lane) + run.first;
       for (std::size_t i = 0; i < run.count; i++, out += F::N) {  // a loop for either kind: 7 -> 2 ns a bit

@@ -42,7 +42,6 @@ RowsInput rows_of_template(const RowsArg& arg) {
   const auto& [starts, columns, coefficients, port_bits, aux_bits, inputs] = arg;
   std::size_t terms = length_of(columns, "columns");
   if (length_of(starts, "starts") == 0) throw std::invalid_argument("starts: expected at least one");
-  if (inputs > UINT32_MAX) throw std::invalid_argument("inputs: expected fewer than 2^32");
   if (length_of(coefficients, "coefficients") != terms)
     throw std::invalid_argument("coefficients: expected as many as columns");
   return {numbers(starts),      numbers(columns), reinterpret_cast<const unsigned short*>(coefficients.data()),

@@ -11,7 +11,7 @@
 
 namespace cuzk::CUZK_PATH {
 
-struct Step {
+struct Operation {
   Op op;
   u32 target;      // the first place it defines
   u32 count;       // bits it defines, or terms of a product's first factor
@@ -19,23 +19,22 @@ struct Step {
 };
 
 // Own variables of one kind that follow each other, in their numbers and in their places.
-struct Run {
+struct VariableRun {
   bool bits;
   std::size_t first, count;
 };
 
 class CompiledProgram {
  public:
-  std::vector<Step> steps;
+  std::vector<Operation> operations;
   std::vector<u32> operands;
   std::vector<u32> places;  // of ports and own variables: 2 * index of a field element, 2 * index + 1 of a bit
-  std::vector<Run> runs;
+  std::vector<VariableRun> runs;
   std::size_t ports, aux, inputs, givens;
   std::size_t bits = 1, fields = 0;
 
   CompiledProgram(const ProgramInput& in, std::size_t coefficients)
       : ports(in.ports), aux(in.aux), inputs(in.inputs), givens(in.givens), in_(in), coefficients_(coefficients) {
-    places.reserve(in.ports + in.aux);
     for (std::size_t i = 0; i < in.ports; i++) define(in.port_bits[i] != 0);
     std::size_t public_inputs = 0, given = 0;
     if (in.starts[0] != 0) refuse("operands that begin at 0");
@@ -107,7 +106,7 @@ class CompiledProgram {
 
   void step(Op op) {
     next_ = in_.starts[now_];
-    Step made{op, 0, 1, static_cast<u32>(operands.size()), 0};
+    Operation made{op, 0, 1, static_cast<u32>(operands.size()), 0};
     bool bit = true;
     switch (op) {
       case Op::given: bit = false; break;
@@ -144,7 +143,7 @@ class CompiledProgram {
     made.target = static_cast<u32>(bit ? bits : fields);
     if (op != Op::public_input)
       for (u32 i = 0; i < made.count; i++) define(bit);
-    steps.push_back(made);
+    operations.push_back(made);
   }
 };
 

@@ -179,7 +179,10 @@ void placed_product(const PlacedMatrix& matrix, const u64* wires, std::size_t wi
   for (std::size_t i = 0; i < matrix.coefficient_count; i++)
     small.push_back(TemplateRows<F>::as_small(load<F>(matrix.coefficients, i)));
   std::vector<TemplateRows<F>> templates;
-  for (const RowsInput& rows : matrix.templates) templates.emplace_back(rows, small);
+  for (const RowsInput& rows : matrix.templates) {
+    if (rows.inputs > wire_count) throw std::invalid_argument("inputs: expected no more than there are wires");
+    templates.emplace_back(rows, small);
+  }
   std::vector<RowTask> tasks = row_tasks(matrix, templates, wire_count);
   parallel(threads, tasks.size(), [&](std::size_t number) {
     const RowTask& task = tasks[number];

@@ -33,7 +33,7 @@ constexpr u64 add_place(u64& total, u64 addend, u64 carry) {
 }
 
 // The sum of words of 32 literals, lowest first, modulo 2^width; width at most 64.
-constexpr void add_words(const u64* bits, const u32* literals, int words, u64* total, int width) {
+constexpr void sum_words(const u64* bits, const u32* literals, int words, u64* total, int width) {
   for (int i = 0; i < width; i++) total[i] = 0;
   for (int k = 0; k < words; k++) {
     u64 carry = 0;
