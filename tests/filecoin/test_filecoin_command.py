@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -144,7 +145,10 @@ def test_from_sectors_to_a_verified_proof(
 
 
 def test_own_keys_must_be_meant(
-    refused: Callable[..., str], keys: Path, sectors: list[Path]
+    refused: Callable[..., str],
+    keys: Path,
+    sectors: list[Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = ("prove", *sectors, "--statement", "statement.json")
     found = refused(*given, "--params", keys)
@@ -160,6 +164,14 @@ def test_own_keys_must_be_meant(
         "setup", "window-2KiB", "-o", keys, "--insecure"
     )
     assert "--insecure: expected" in refused("setup", "window-2KiB", "-o", "new")
+    setup = ("setup", "window-2KiB", "--insecure", "-o")
+    assert "-o statement.json: expected a directory" in refused(*setup, "statement.json")
+    room = SimpleNamespace(free=11_504_571)
+    monkeypatch.setattr("cuzk.filecoin.own_keys.shutil.disk_usage", lambda _: room)
+    assert "room for 11504572 bytes" in refused(*setup, ".")
+    monkeypatch.setattr("cuzk.filecoin.key_sizes.installed_bytes", lambda: 1 << 35)
+    large = refused("setup", "porep-32GiB", "-o", "new", "--insecure", status=3)
+    assert "porep-32GiB: making a key needs" in large
 
 
 def test_l14_no_parameters(
@@ -271,6 +283,11 @@ def test_a_c1_against_what_is_known_of_it(
     other = refused(*given, "--miner", 1000, "--sector", 2, status=1)
     assert other.startswith("c1-2KiB.json: replica_id: expected ")
     assert "expected a sector number" in refused(*given, "--miner", 1000)
+    assert "expected a prover id" in refused(*given, "--sector", 1)
+    wrapped = ("prove", fixtures / "filecoin" / "c1-2KiB.curio.json", "--params", "nowhere")
+    assert refused(*wrapped, "--miner", 1000).startswith(ok)
+    assert "SectorNum: expected 2, as asked for, found 1" in refused(*wrapped, "--sector", 2)
+    assert "replica_id: expected" in refused(*wrapped, "--miner", 1001, status=1)
     for name in ("comm_r", "comm_d", "seed", "replica_id"):
         found = refused(*given, *against(**{name: "01" + "00" * 31}), status=1)
         assert found.startswith(f"c1-2KiB.json: {name}: expected 0100")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from cuzk.cli.options import FILE, json_option, threads_option
 from cuzk.cli.terminal import answer, progress, size, table
 from cuzk.errors import FormatError
 from cuzk.filecoin import key_sizes
-from cuzk.filecoin.own_keys import key_files, own_key, write_key
+from cuzk.filecoin.key_sizes import expect_memory, setup_bytes
+from cuzk.filecoin.own_keys import expect_room, key_files, own_key, write_key
 from cuzk.filecoin.parameters import DIGESTS, Parameters, parameters_named
 from cuzk.filecoin.templates import store
 from cuzk.filecoin.templates.circuit import CircuitShape
@@ -48,13 +50,10 @@ def setup_command(
     key_files(parameters, output)
     with progress("setup", quiet=as_json):
         shape = circuit(parameters)
+        expect_memory(setup_bytes(shape), shape, "making a key")
+        _make_folder(output)
+        expect_room(shape, output)
         key = own_key(shape, threads=thread_count(threads))
-        try:
-            output.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FormatError(
-                f"-o {output}: expected a directory, found {error.strerror}"
-            ) from None
         files = write_key(key, parameters, output)
     sizes = {suffix: path.stat().st_size for suffix, path in files.items()}
     facts = {
@@ -66,6 +65,15 @@ def setup_command(
     lines = [f"{path}: {size(sizes[suffix])}" for suffix, path in files.items()]
     lines.append(f"insecure key of {parameters.circuit}, for tests: anyone can forge its proofs")
     answer(facts, lines, as_json=as_json)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FormatError(f"-o {path}: expected a directory, found {error.strerror}") from None
+    if not os.access(path, os.W_OK):
+        raise FormatError(f"-o {path}: no permission to write here")
 
 
 @click.command("circuit-info", short_help="A circuit's sizes and key files.")

@@ -28,6 +28,7 @@ from cuzk.errors import DeviceUnavailable, FormatError
 from cuzk.filecoin.c1 import read_c1
 from cuzk.filecoin.derive import prover_id
 from cuzk.filecoin.prove import CircuitProver, WholeProof
+from cuzk.filecoin.registered import Challenges
 from cuzk.filecoin.statement import PostStatement, SealStatement, Statement, derived
 from cuzk.filecoin.statement_json import read_statement, statement_json
 from cuzk.filecoin.task import Task, post_task, seal_task, update_task
@@ -195,9 +196,13 @@ def _report_lines(
     rows.append(["proof", f"{spent['total']:.1f}"])
     rows.append(["key loaded before", f"{first.milliseconds['load']:.1f}"])
     unpublished = f"warning: {file.path.name}: not the published key of {task.proof.circuit}: no chain takes its proofs"
+    bare = (
+        "note: bare proofs of partitions: the chain takes their aggregate, which is not made here"
+    )
     return [
         *table(rows),
         *([] if file.published else [unpublished]),
+        *([bare] if task.proof.challenges is Challenges.NON_INTERACTIVE else []),
         f"{task.proof.name}: {len(reports)} partitions, {len(whole.data)} bytes; peak memory "
         f"{size(max(report.peak_bytes for report in reports))}",
         f"device {first.device} ({first.reason}), {first.arithmetic} arithmetic, {first.threads} threads",

@@ -9,12 +9,14 @@ A point takes a core 6.1 us in G1 and 18 us in G2 (docs/kernels.md), so 2 KiB Wi
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 from cuzk.curves import BLS12_381
-from cuzk.errors import FormatError
-from cuzk.filecoin.key_sizes import expect_memory, setup_bytes
+from cuzk.errors import CuzkError, FormatError
+from cuzk.filecoin.key_sizes import expect_memory, params_bytes, setup_bytes
+from cuzk.filecoin.key_sizes import vk_bytes as vk_size
 from cuzk.filecoin.parameters import Parameters
 from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.filecoin.templates.matrices import matrices
@@ -51,6 +53,15 @@ def key_files(parameters: Parameters, folder: Path) -> dict[str, Path]:
                 "directory, or remove it first"
             )
     return files
+
+
+def expect_room(circuit: CircuitShape, folder: Path) -> None:
+    """CuzkError, before the work, where the disk cannot take the files."""
+    needed, free = params_bytes(circuit) + vk_size(circuit), shutil.disk_usage(folder).free
+    if needed > free:
+        raise CuzkError(
+            f"{printable(str(folder))}: expected room for {needed} bytes of {circuit.name}'s key, found {free}"
+        )
 
 
 def write_key(key: ProvingKey, parameters: Parameters, folder: Path) -> dict[str, Path]:

@@ -28,7 +28,7 @@ from cuzk.formats.source import Readable
 from cuzk.groth16 import ProvingKey
 from cuzk.prover.devices import thread_count
 from cuzk.prover.report import Report, Stopwatch
-from cuzk.prover.session import Prover
+from cuzk.prover.session import Prover, Result
 from cuzk.vectors import Scalars
 from cuzk.verifier import Verifier
 
@@ -91,25 +91,17 @@ class CircuitProver:
             raise CircuitError(
                 f"{proof.name}: expected its circuit {proof.circuit}, found {self._circuit.name}"
             )
-        watch, reports, proofs = Stopwatch(self._on_phase), [], []
+        watch = Stopwatch(self._on_phase)
         with watch("total"):
-            for partition in range(proof.partitions):
-                if self._on_partition:
-                    self._on_partition(partition)
-                with watch("witness"):
-                    witness = self._witness(task, partition)
-                with watch("prove"):
-                    result = self._prover.prove(witness)
-                proofs.append(result.proof)
-                reports.append(result.report)
-            data = write_proofs(proofs, proof)
+            results = [self._partition(task, k, watch) for k in range(proof.partitions)]
+            data = write_proofs([result.proof for result in results], proof)
             with watch("verify"):
                 reason = check_proof(self._verifier, task.statement, data)
         if reason:
             raise ProofError(
                 f"{proof.name}: the proof failed its verification from public data and was withheld: {reason}"
             )
-        return WholeProof(data, tuple(reports), watch.milliseconds)
+        return WholeProof(data, tuple(result.report for result in results), watch.milliseconds)
 
     def close(self) -> None:
         """Let go of key and device."""
@@ -125,6 +117,15 @@ class CircuitProver:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _partition(self, task: Task, partition: int, watch: Stopwatch) -> Result:
+        """A call of its own, so that its witness is gone before the next one is made."""
+        if self._on_partition:
+            self._on_partition(partition)
+        with watch("witness"):
+            witness = self._witness(task, partition)
+        with watch("prove"):
+            return self._prover.prove(witness)
 
     def _witness(self, task: Task, partition: int) -> Scalars:
         """All wires; the public ones must be those that a verifier derives."""

@@ -53,8 +53,7 @@ def seal_task(
     A C1 output holds its own statement; a ``statement`` that is given must be that one. ``prover_id`` and ``sector``
     (or a C1 that says it) let the replica id be checked.
     """
-    if prover_id is not None and sector is None and c1.sector_number is None:
-        raise FormatError(f"{c1.name}: expected a sector number with the prover id, found none")
+    sector = _sector(c1, prover_id, sector)
     own = SealStatement(
         c1.proof,
         c1.replica_id,
@@ -68,12 +67,22 @@ def seal_task(
         _expect_type(c1.proof, statement.proof, c1.name)
         for name in ("comm_r", "comm_d", "replica_id", "seed"):
             expect_node(getattr(statement, name), getattr(own, name), f"{c1.name}: {name}")
-    if prover_id is not None and sector is not None and c1.sector_number not in (None, sector):
-        raise FormatError(
-            f"{c1.name}: SectorNum: expected {sector}, as asked for, found {c1.sector_number}"
-        )
     check_c1(c1, prover_id=prover_id, sector=sector, porep_id=own.porep_id, threads=threads)
     return Task(own, lambda partition: porep_data(c1, partition))
+
+
+def _sector(c1: C1, prover_id: bytes | None, asked: int | None) -> int | None:
+    """The sector number for the replica id; what is said of it must agree, and take a prover id to be checked."""
+    if asked is not None and c1.sector_number not in (None, asked):
+        raise FormatError(
+            f"{c1.name}: SectorNum: expected {asked}, as asked for, found {c1.sector_number}"
+        )
+    found = c1.sector_number if asked is None else asked
+    if prover_id is not None and found is None:
+        raise FormatError(f"{c1.name}: expected a sector number with the prover id, found none")
+    if prover_id is None and asked is not None:
+        raise FormatError(f"{c1.name}: expected a prover id with the sector number, found none")
+    return found
 
 
 def post_task(post: PostSectors, statement: PostStatement, *, threads: int = 1) -> Task:
