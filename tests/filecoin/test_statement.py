@@ -207,3 +207,38 @@ def test_a_record_of_no_registered_type(fixtures: Path) -> None:
             read({**record, "porep_config": config})
     with pytest.raises(FormatError, match="found 'more', too"):
         read({**record, "more": 1})
+
+
+ODD: list[Any] = [None, True, 0, -1, 1 << 63, 1 << 64, 0.5, "", "zz", "00" * 32, BIG, [], [1], {}, {"a": 1}]  # fmt: skip
+
+
+def places(value: Any) -> list[tuple[Any, Any]]:
+    """Every container of a value with every key in it."""
+    keys = (
+        value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    )
+    found = [(value, key) for key in keys]
+    return found + [place for key in keys for place in places(value[key])]
+
+
+def test_no_odd_value_is_more_than_refused(fixtures: Path) -> None:
+    """Each in each place of each form, and each place left out: a statement, or one line that refuses it."""
+    texts = [json.dumps(fields) for fields in (*KINDS.values(), next(records(fixtures, 16)))]
+    refusals = []
+    for text in texts:
+        for number in range(min(60, len(places(json.loads(text))))):
+            for odd in [*ODD, places]:
+                fields = json.loads(text)
+                holder, key = places(fields)[number]
+                if odd is places:
+                    del holder[key]
+                else:
+                    holder[key] = odd
+                try:
+                    statement, _ = read_statement(json.dumps(fields).encode())
+                except FormatError as error:
+                    refusals.append(str(error))
+                else:
+                    assert len(statement.inputs(0)) > 3
+    assert len(refusals) > 1000
+    assert not any("\n" in message for message in refusals)

@@ -181,7 +181,8 @@ def _post(fields: Fields, proof: RegisteredProof) -> PostStatement:
         challenges = None
         if randomness is None:
             challenges = tuple(entry.item("challenges").numbers(each, "challenge"))
-        number = entry.number("sector") if randomness or "sector" in entry.values else 0
+        known = randomness is not None or "sector" in entry.values
+        number = entry.number("sector") if known else 0
         sectors.append(Sector(number, entry.commitment("comm_r"), challenges))
         entry.expect_no_more()
     return PostStatement(proof, randomness, tuple(sectors), partition)
