@@ -52,15 +52,15 @@ def derived(c1: C1) -> Scalars:
     return porep_inputs(c1.proof, c1.replica_id, c1.comm_d, c1.comm_r, c1.seed, 0)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_porep(library: Library, fixtures: Path, stored: dict[str, Any], threads: int) -> None:
-    """2 KiB and 8 MiB."""
-    for size in ("2KiB", "8MiB"):
-        c1 = real_c1(fixtures, size)
-        shape = porep(library, c1.proof.shape)
-        wires = assign(shape, porep_data(c1, 0), threads=threads)
-        is_stored(shape, wires, stored[f"porep-{size}"])
-        assert wires.words[1 : shape.inputs].tobytes() == derived(c1).words.tobytes()
+@pytest.mark.parametrize(("size", "threads"), [("2KiB", 1), ("8MiB", 2)])
+def test_porep(
+    library: Library, fixtures: Path, stored: dict[str, Any], size: str, threads: int
+) -> None:
+    c1 = real_c1(fixtures, size)
+    shape = porep(library, c1.proof.shape)
+    wires = assign(shape, porep_data(c1, 0), threads=threads)
+    is_stored(shape, wires, stored[f"porep-{size}"])
+    assert wires.words[1 : shape.inputs].tobytes() == derived(c1).words.tobytes()
 
 
 def test_a_sector_of_a_post(library: Library, fixtures: Path, stored: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ operands ``operands[starts[i]:starts[i + 1]]``:
 
     opcode     defines          operands            value
     GIVEN      1 field element  -                   the next value of the instance's data
-    GIVEN_BITS n bits           n                   the lowest n bits of the next value of the instance's data
+    GIVEN_BITS n bits           n                   the next value of the instance's data, which is below 2^n
     BITS       n bits           n, slot             bits 0..n-1 of the slot's canonical value (below r)
     SUM        width bits       width, 32 k lits    bits of the sum of k 32-bit words, lowest bits first
     XOR        1 bit            x, y                x + y mod 2; both literals plain
