@@ -13,6 +13,7 @@ from made_sectors import PROVER, sealed
 from own_files import circuit, own_files, params_file
 
 import cuzk.filecoin.prove as proving
+from bench import whole_proof
 from cuzk.errors import (
     CircuitError,
     FormatError,
@@ -24,6 +25,7 @@ from cuzk.errors import (
 from cuzk.filecoin.c1 import C1
 from cuzk.filecoin.openings import Openings
 from cuzk.filecoin.own_keys import own_key
+from cuzk.filecoin.parameters import Parameters
 from cuzk.filecoin.prove import CircuitProver, WholeProof, prove
 from cuzk.filecoin.registered import SEAL, RegisteredProof, registered
 from cuzk.filecoin.statement import PostStatement, Sector
@@ -140,6 +142,17 @@ def test_another_circuits_key() -> None:
         check_proof(verifier(), statement, whole().data)
     with pytest.raises(CircuitError, match=r"\.params: .*expected .* points"):
         CircuitProver(circuit("winning-2KiB"), params_file(CIRCUIT), insecure_key=True)
+
+
+def test_the_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
+    shape, folder, task = circuit(CIRCUIT), own_files(CIRCUIT), task_of(WINDOW, *sectors())
+    steps = whole_proof.key_folder(shape, Parameters(WINDOW.kind, WINDOW.shape), folder, 2)
+    other = stated(NEWER, *sectors())
+    whole_proof.measure(shape, task, other, folder, 2, steps)
+    shown = capsys.readouterr().out
+    assert all(f"\n{name} " in f"\n{shown}" for name in ("load", "prove", "verify"))
+    with pytest.raises(SystemExit, match="verifies for another statement, too"):
+        whole_proof.measure(shape, task, task.statement, folder, 2, steps)
 
 
 # Several partitions: no circuit that has them is small, so two statements are taken for one
