@@ -195,6 +195,11 @@ def test_sectors_that_do_not_fit(
     assert "expected 2 sectors, as the statement has" in refused("prove", sectors[0], *given)
     assert "expected a C1 with them" in refused("prove", *sectors, *given, "--miner", "1")
     assert "needs --statement" in refused("prove", *sectors)
+    assert "-o statement.json: the same file as --statement" in refused(
+        "prove", *sectors, *given, "-o", "statement.json"
+    )
+    small = refused("prove", *sectors, *given, "--memory", "1M", status=3)
+    assert small.startswith("window-2KiB: a proof needs ")
     data = bytearray(sectors[1].read_bytes())
     data[-104] ^= 1
     sectors[1].write_bytes(data)

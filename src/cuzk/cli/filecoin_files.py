@@ -37,30 +37,35 @@ def circuit(of: Circuit) -> CircuitShape:
     return circuit_of(of, store.default_folder())
 
 
-def find_key(
-    proof: RegisteredProof,
-    suffix: str,
-    params: Path | None,
-    key: Path | None,
-    key_digest: str | None,
-    insecure_key: bool,
-) -> KeyFile:
-    """The key of a proof type, by name in a directory or as the file that was named.
-
-    One found by name must have the published digest, unless an insecure key is meant; one that was named need not: it
-    is the caller's, who may say its digest.
-    """
+def locate_key(proof: RegisteredProof, suffix: str, params: Path | None, key: Path | None) -> Path:
+    """The key of a proof type: the file that was named, or the one of its name in a directory."""
     if params is not None and key is not None:
         raise FormatError("--params, --key: expected one of them, found both")
+    return key or Parameters(proof.kind, proof.shape).find(parameter_folder(params), suffix)
+
+
+def trust_key(
+    proof: RegisteredProof,
+    path: Path,
+    suffix: str,
+    *,
+    named: bool,
+    digest: str | None,
+    insecure: bool,
+) -> KeyFile:
+    """Whether a located key may be used. All of the file is hashed, once for as long as it stays the same.
+
+    One found by its name must have the published digest, unless an insecure key is meant; one that was ``named`` as a
+    file need not: it is the caller's, who may say its ``digest``.
+    """
     files = Parameters(proof.kind, proof.shape)
-    path = key or files.find(parameter_folder(params), suffix)
-    if key is None and key_digest is None and not insecure_key:
+    if not (named or digest or insecure):
         files.check(path, suffix, _known_digests())
         return KeyFile(path, published=True, checked=True)
-    if key_digest is not None:
-        expect_digest(Source.open(path, "a parameter file"), key_digest)
+    if digest is not None:
+        expect_digest(Source.open(path, "a parameter file"), digest)
     published = _known_digests().digest(path) in DIGESTS.get(files.circuit, ())
-    return KeyFile(path, published, published or key_digest is not None)
+    return KeyFile(path, published, published or digest is not None)
 
 
 def _known_digests() -> DigestCache:

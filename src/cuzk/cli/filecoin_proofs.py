@@ -11,7 +11,7 @@ import click
 
 import cuzk
 from cuzk.cli.app import environment
-from cuzk.cli.filecoin_files import KeyFile, circuit, find_key
+from cuzk.cli.filecoin_files import KeyFile, circuit, locate_key, trust_key
 from cuzk.cli.options import (
     FILE,
     device_option,
@@ -27,6 +27,7 @@ from cuzk.cli.terminal import answer, one_line, progress, say, size, table
 from cuzk.errors import DeviceUnavailable, FormatError
 from cuzk.filecoin.c1 import read_c1
 from cuzk.filecoin.derive import prover_id
+from cuzk.filecoin.key_sizes import expect_proving
 from cuzk.filecoin.prove import CircuitProver, WholeProof
 from cuzk.filecoin.registered import Challenges
 from cuzk.filecoin.statement import PostStatement, SealStatement, Statement, derived
@@ -96,18 +97,25 @@ def prove_command(
     partition. A key is trusted by Filecoin's published digest, one of your own with --insecure-key.
     """
     outputs = {"-o": output} | ({"--write-statement": write_statement} if write_statement else {})
-    check_outputs(outputs, {f"INPUT {path}": path for path in inputs})
+    given = {"--statement": statement, "--key": key} | {f"INPUT {path}": path for path in inputs}
+    check_outputs(outputs, {name: path for name, path in given.items() if path is not None})
     if environment().no_gpu and device.startswith("cuda"):
         raise DeviceUnavailable(
             f"--device: CUZK_NO_GPU forbids {device}; unset it or use --device cpu"
         )
     with progress("check", quiet=as_json) as bar:
         task = _task(inputs, statement, miner, sector, thread_count(threads))
-        file = find_key(task.proof, "params", params, key, key_digest, insecure_key)
+        path = locate_key(task.proof, "params", params, key)
+        shape = circuit(task.proof)
+        expect_proving(shape, memory)
+        named = key is not None
+        file = trust_key(
+            task.proof, path, "params", named=named, digest=key_digest, insecure=insecure_key
+        )
         steps = _Steps(bar, task.proof.partitions)
         with CircuitProver(
-            circuit(task.proof),
-            file.path,
+            shape,
+            path,
             device="cpu" if environment().no_gpu else device,
             threads=threads,
             memory=memory,
@@ -240,9 +248,13 @@ def verify_command(
     name, data = statement.name, recorded or b""
     if proof is not None:
         name, data = proof.name, _proof_bytes(proof)
-    file = find_key(stated.proof, "vk", params, key, key_digest, insecure_key)
+    path = locate_key(stated.proof, "vk", params, key)
+    named = key is not None
+    file = trust_key(
+        stated.proof, path, "vk", named=named, digest=key_digest, insecure=insecure_key
+    )
     count = thread_count(threads)
-    vk = cuzk.load_verifying_key(file.path, insecure_key=insecure_key, threads=count)
+    vk = cuzk.load_verifying_key(path, insecure_key=insecure_key, threads=count)
     verifier = Verifier(vk, insecure_key=insecure_key, threads=count)
     _conclude(check_proof(verifier, stated, data, name), name, stated, file, as_json)
 

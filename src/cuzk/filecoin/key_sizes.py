@@ -59,6 +59,14 @@ def setup_bytes(circuit: CircuitShape) -> int:
     return PROCESS_BYTES + params_bytes(circuit) + matrices_bytes(circuit) + scalars
 
 
+def expect_proving(circuit: CircuitShape, limit: int | None = None) -> None:
+    """OutOfMemory where a proof does not fit; of a limit the mapped file of the key counts, too."""
+    expect_memory(proving_bytes(circuit), circuit, "a proof")
+    if limit is not None:
+        mapped = proving_bytes(circuit) + params_bytes(circuit)
+        expect_memory(mapped, circuit, "a proof", limit)
+
+
 def expect_memory(needed: int, circuit: CircuitShape, what: str, limit: int | None = None) -> None:
     """OutOfMemory, before any work, where ``what`` needs more than is allowed or there."""
     installed = installed_bytes()

@@ -17,7 +17,7 @@ import numpy as np
 
 from cuzk.backends import Backend
 from cuzk.errors import CircuitError, ProofError
-from cuzk.filecoin.key_sizes import expect_memory, params_bytes, proving_bytes
+from cuzk.filecoin.key_sizes import expect_proving
 from cuzk.filecoin.proof_bytes import write_proofs
 from cuzk.filecoin.task import Task
 from cuzk.filecoin.templates.circuit import CircuitShape
@@ -64,10 +64,7 @@ class CircuitProver:
         on_phase: Callable[[str], None] | None = None,
         on_partition: Callable[[int], None] | None = None,
     ) -> None:
-        expect_memory(proving_bytes(circuit), circuit, "a proof")
-        if memory is not None:
-            mapped = proving_bytes(circuit) + params_bytes(circuit)
-            expect_memory(mapped, circuit, "a proof", memory)
+        expect_proving(circuit, memory)
         self._circuit = circuit
         self._threads = thread_count(threads)
         self._on_phase, self._on_partition = on_phase, on_partition
