@@ -7,6 +7,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from cuzk.filecoin.templates.catalogue import circuit_of
 from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.formats.bellman import vk_bytes
 from cuzk.formats.points import decode_compressed
+from proof_files import Bytes, compressed_key
 
 HEAD = ("g1", "g1", "g2", "g2", "g1", "g2")
 
@@ -45,15 +47,36 @@ def params_file(name: str) -> Path:
 # Real proofs
 
 
-def write_vk_of_prf(prf: bytes, inputs: int, path: Path, offset: int = 16) -> Path:
-    path.write_bytes(prf[offset : offset + 868 + 96 * (inputs + 1)])
-    return path
+@dataclass(frozen=True)
+class Prf:
+    """A .prf file without a look at its key: counts, the key, then each proof with its inputs."""
+
+    vk: bytes
+    proofs: list[bytes]
+    publics: list[list[int]]
+
+
+def read_prf(data: bytes) -> Prf:
+    reader = Bytes(data)
+    count, inputs = reader.big(8), reader.big(8)
+    vk = reader.take(868 + 96 * (inputs + 1))
+    proofs, publics = [], []
+    for _ in range(count):
+        proofs.append(reader.take(192))
+        publics.append([reader.big(32) for _ in range(inputs)])
+    return Prf(vk, proofs, publics)
+
+
+def read_winning_prf(data: bytes) -> Prf:
+    """One proof, count of inputs, inputs; the key at the end."""
+    reader = Bytes(data)
+    proof = reader.take(192)
+    public = [reader.big(32) for _ in range(reader.big(8))]
+    return Prf(data[reader.offset :], [proof], [public])
 
 
 def write_compressed_vk(data: bytes, path: Path) -> Path:
     """A .vk of the fields of the 2 KiB files, whose points are compressed."""
-    from proof_files import compressed_key
-
     points, at = [], 0
     for group in HEAD:
         size = 48 if group == "g1" else 96

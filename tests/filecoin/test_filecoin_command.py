@@ -12,17 +12,18 @@ import pytest
 from made_posts import RANDOMNESS, MadeSector, made_sector
 from own_files import (
     post_statement,
+    read_prf,
+    read_winning_prf,
     records,
     seal_statement,
     write_compressed_vk,
-    write_vk_of_prf,
 )
 
 import cuzk.cli.app as app
 from cuzk.curves import BLS12_381
-from cuzk.filecoin.parameters import parameters_named
+from cuzk.filecoin.parameters import DIGESTS, parameters_named
 from cuzk.filecoin.registered import registered
-from proof_files import EQUATION, prf_file, winning_prf_file
+from proof_files import EQUATION
 
 Run = Callable[..., tuple[int, str, str]]
 WINDOW = registered("post", "StackedDrgWindow2KiBV1")
@@ -170,8 +171,8 @@ def test_own_keys_must_be_meant(
     monkeypatch.setattr("cuzk.filecoin.own_keys.shutil.disk_usage", lambda _: room)
     assert "room for 11504572 bytes" in refused(*setup, ".")
     monkeypatch.setattr("cuzk.filecoin.key_sizes.installed_bytes", lambda: 1 << 35)
-    large = refused("setup", "porep-32GiB", "-o", "new", "--insecure", status=3)
-    assert "porep-32GiB: making a key needs" in large
+    large = refused("setup", "window-32GiB", "-o", "new", "--insecure", status=3)
+    assert "window-32GiB: making a key needs" in large
 
 
 def test_l14_no_parameters(
@@ -310,9 +311,9 @@ def folder(fixtures: Path) -> Path:
 
 def test_ten_real_seal_partitions(run: Run, folder: Path, home: Path) -> None:
     """A whole proof of 32 GiB; swapped partitions and changed data are found, and named."""
-    prf = (folder / "seal32_x10.prf").read_bytes()
-    file = prf_file(prf)
-    key = write_vk_of_prf(prf, 327, home / "v27.vk")
+    file = read_prf((folder / "seal32_x10.prf").read_bytes())
+    key = home / "v27.vk"
+    key.write_bytes(file.vk)
     stated = seal_statement(file.publics)
     as_file(home / "s.json", stated)
     proofs = list(file.proofs)
@@ -339,14 +340,29 @@ def test_ten_real_seal_partitions(run: Run, folder: Path, home: Path) -> None:
         assert (status, error) == (1, f"not valid: p.bin: partition 0: {EQUATION}\n")
 
 
+def test_a_published_key_is_found_and_trusted(
+    run: Run, refused: Callable[..., str], folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The v27 key, as if it were today's."""
+    prf = read_prf((folder / "seal32_x10.prf").read_bytes())
+    (home / f"{parameters_named('porep-32GiB').stem}.vk").write_bytes(prf.vk)
+    as_file(home / "s.json", seal_statement(prf.publics))
+    (home / "p.bin").write_bytes(b"".join(prf.proofs))
+    given = ("verify", "s.json", "p.bin", "--params", ".")
+    assert "expected the digest 0c7b4aac1c40fdb7eb82bc355b41addf" in refused(*given)
+    v27 = "7a139d82b8a02e35279d657e197f5c1f"
+    monkeypatch.setitem(DIGESTS, "porep-32GiB", ("", v27))
+    assert json.loads(run(*given, "--json")[1])["published_key"] is True
+    key = ("--key", f"{parameters_named('porep-32GiB').stem}.vk", "--key-digest", v27)
+    assert json.loads(run(*given[:3], *key, "--json")[1])["published_key"] is True
+
+
 def test_real_posts_of_32_gib(run: Run, folder: Path, home: Path) -> None:
-    data = (folder / "winning32.prf").read_bytes()
-    winning, prf = winning_prf_file(data), (folder / "window.prf").read_bytes()
-    window = prf_file(prf)
-    (home / "winning.vk").write_bytes(data[-13_636:])
-    write_vk_of_prf(prf, 25_839, home / "window.vk")
+    winning = read_winning_prf((folder / "winning32.prf").read_bytes())
+    window = read_prf((folder / "window.prf").read_bytes())
     for kind, file, each in (("Winning", winning, 1), ("Window", window, 10)):
         name = kind.lower()
+        (home / f"{name}.vk").write_bytes(file.vk)
         stated = post_statement(f"StackedDrg{kind}32GiBV1", file.publics[0], each)
         as_file(home / "s.json", stated)
         (home / "p.bin").write_bytes(file.proofs[0])
@@ -408,9 +424,10 @@ def test_regression_records(
 
 @pytest.mark.parametrize("size", [0, 191, 193, 1919, 1921, 192, 1 << 20])
 def test_l10_lengths(size: int, folder: Path, refused: Callable[..., str], home: Path) -> None:
-    prf = (folder / "seal32_x10.prf").read_bytes()
-    key = write_vk_of_prf(prf, 327, home / "v27.vk")
-    as_file(home / "s.json", seal_statement(prf_file(prf).publics))
+    prf = read_prf((folder / "seal32_x10.prf").read_bytes())
+    key = home / "v27.vk"
+    key.write_bytes(prf.vk)
+    as_file(home / "s.json", seal_statement(prf.publics))
     (home / "p.bin").write_bytes(bytes(size))
     message = refused("verify", "s.json", "p.bin", "--key", key)
     assert message.startswith("p.bin: expected ")

@@ -11,7 +11,6 @@ from cuzk.filecoin.parameters import parameters_named
     ("name", "vk", "params"),
     [
         ("porep-2KiB", 4_708, 1_114_707_768),
-        ("porep-8MiB", 4_708, 1_429_027_896),
         ("porep-32GiB", 32_356, 47_373_928_632),
         ("window-2KiB", 3_076, 11_501_496),
         ("window-32GiB", 2_481_508, 60_780_374_232),

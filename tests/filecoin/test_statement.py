@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from own_files import post_statement, records, seal_statement
+from own_files import post_statement, read_prf, read_winning_prf, records, seal_statement
 
 from cuzk.curves import BLS12_381
 from cuzk.errors import FormatError
@@ -16,7 +16,6 @@ from cuzk.filecoin.derive import prover_id, replica_id
 from cuzk.filecoin.registered import SEAL, Challenges
 from cuzk.filecoin.statement import PostStatement, SealStatement, UpdateStatement, derived
 from cuzk.filecoin.statement_json import read_statement, statement_json
-from proof_files import prf_file, winning_prf_file
 
 R = BLS12_381.r
 ONE, TWO, THREE = ((n).to_bytes(32, "little").hex() for n in (1, 2, 3))
@@ -114,15 +113,15 @@ def test_every_regression_record(fixtures: Path, version: int) -> None:
 def test_given_challenges_are_the_files_public_inputs(fixtures: Path) -> None:
     """Of the real proofs of 32 GiB."""
     folder = fixtures / "filecoin"
-    seal = prf_file((folder / "seal32_x10.prf").read_bytes())
+    seal = read_prf((folder / "seal32_x10.prf").read_bytes())
     statement = read(seal_statement(seal.publics))
     assert [statement.inputs(k).ints() for k in range(10)] == seal.publics
     assert not derived(statement)
     assert statement_json(read_statement(statement_json(statement))[0]) == statement_json(statement)
-    winning = winning_prf_file((folder / "winning32.prf").read_bytes())
+    winning = read_winning_prf((folder / "winning32.prf").read_bytes())
     fields = post_statement("StackedDrgWinning32GiBV1", winning.publics[0], 1)
     assert read(fields).inputs().ints() == winning.publics[0]
-    window = prf_file((folder / "window.prf").read_bytes())
+    window = read_prf((folder / "window.prf").read_bytes())
     fields = post_statement("StackedDrgWindow32GiBV1", window.publics[0], 10)
     found = read(fields)
     assert found.inputs().ints() == window.publics[0]

@@ -14,6 +14,7 @@ from cuzk.filecoin.registered import RegisteredProof
 from cuzk.filecoin.templates import store
 from cuzk.filecoin.templates.catalogue import Circuit, circuit_of
 from cuzk.filecoin.templates.circuit import CircuitShape
+from cuzk.formats.bellman import key_digest, read_layout
 from cuzk.formats.source import Source
 from cuzk.load import expect_digest
 
@@ -53,7 +54,7 @@ def trust_key(
     digest: str | None,
     insecure: bool,
 ) -> KeyFile:
-    """Whether a located key may be used. All of the file is hashed, once for as long as it stays the same.
+    """Whether a located key may be used. A proving key is hashed whole, once for as long as its file stays the same.
 
     One found by its name must have the published digest, unless an insecure key is meant; one that was ``named`` as a
     file need not: it is the caller's, who may say its ``digest``.
@@ -64,8 +65,21 @@ def trust_key(
         return KeyFile(path, published=True, checked=True)
     if digest is not None:
         expect_digest(Source.open(path, "a parameter file"), digest)
-    published = _known_digests().digest(path) in DIGESTS.get(files.circuit, ())
+    found, known = _digest_of(path, suffix), DIGESTS.get(files.circuit)
+    published = known is not None and found == known[suffix == "vk"]
     return KeyFile(path, published, published or digest is not None)
+
+
+def _digest_of(path: Path, suffix: str) -> str:
+    """Filecoin's digest; of a verifying key the part of a .params file that is the .vk; "" for one of another form."""
+    if suffix == "params":
+        return _known_digests().digest(path)
+    source = Source.open(path, "a verifying key")
+    try:
+        layout = read_layout(source)
+    except FormatError:
+        return ""
+    return key_digest(source.data[: layout.ic.end])
 
 
 def _known_digests() -> DigestCache:
