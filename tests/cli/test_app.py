@@ -33,7 +33,14 @@ def test_variables_that_mean_nothing_are_refused(name: str, value: str) -> None:
     assert line.endswith(f"found '{value}'")
 
 
-@pytest.mark.parametrize("arguments", [["prove"], ["nonsense"], ["--nonsense"], ["verify", "x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["prove"], ["nonsense"], ["--nonsense"], ["verify", "x"],
+        ["filecoin", "prove"], ["filecoin", "verify"], ["filecoin", "setup", "window-2KiB"],
+        ["filecoin", "circuit-info"], ["filecoin", "nonsense"], ["filecoin", "prove", "x", "--miner", "y"],
+    ],
+)  # fmt: skip
 def test_usage_errors(arguments: list[str]) -> None:
     line = error_line(cuzk(*arguments))
     assert "--help" in line

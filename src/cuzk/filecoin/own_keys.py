@@ -36,7 +36,10 @@ def insecure_secrets() -> Secrets:
 def own_key(
     circuit: CircuitShape, secrets: Secrets | None = None, *, threads: int = 1
 ) -> ProvingKey:
-    """The key of a circuit. OutOfMemory, before any work, where this machine cannot hold it."""
+    """The key of a circuit. OutOfMemory, before any work, where this machine cannot hold it.
+
+    ``secrets`` of the caller's with another delta make a key that no reader can tell from one of a ceremony.
+    """
     expect_memory(setup_bytes(circuit), circuit, "making a key")
     return insecure_setup(
         matrices(circuit), secrets or insecure_secrets(), BELLMAN, threads=threads
