@@ -251,6 +251,11 @@ class CudaMachine:
         self.card.driver.cuEventSynchronize(end.event)
         return float(self.card.driver.cuEventElapsedTime(start.event, end.event))
 
+    def wait(self, mark: Mark) -> None:
+        """cuEventSynchronize."""
+        self.card.enter()
+        self.card.driver.cuEventSynchronize(mark.event)
+
     def moment(self, mark: Mark) -> float:
         """By an event whose time on the host's clock is known, renewed before its resolution suffers."""
         self.card.enter()

@@ -99,6 +99,10 @@ class Machine(Protocol):
         """
         ...
 
+    def wait(self, mark: Any) -> None:
+        """Until a mark is passed; KernelError where work before it failed. From any thread at any time."""
+        ...
+
     def moment(self, mark: Any) -> float:
         """When a mark was passed, in seconds of ``time.perf_counter``; waits for it."""
         ...
