@@ -2,7 +2,7 @@
 
     python -m bench.bus [--gib 2] [--json]
 
-Needs numpy and cuda-bindings alone. Every row: median of three, GiB/s of copying and, where pages are locked or
+Every row: median of three, GiB/s of copying and, where pages are locked or
 buffers are filled first, what that costs by itself.
 """
 
