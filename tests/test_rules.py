@@ -47,6 +47,7 @@ CUDA = {"backends.cuda.device", "backends.cuda.kernels"}  # may import cuda.bind
 BELOW_MACHINE = {
     "device",
     "card",
+    "clock",
     "driver",
     "staging",
     "pins",

@@ -1,20 +1,28 @@
 """What happened when: spans of host threads and device streams on one clock, cheap enough to be always kept.
 
 A *track* is whatever does one thing at a time: a host thread, a stream of a device. Host spans are measured
-where they happen; a stream's are two events that are read when somebody looks, so that recording never waits.
-Times are seconds of ``time.perf_counter``. Old spans make way: memory is bounded.
+where they happen (2 us each). A stream's are two events each, read by ``collect`` once the device has passed
+them, or dropped: nothing waits for them but who asks for all. Times are seconds of ``time.perf_counter``.
+Old spans make way: memory and events are bounded. A stream's track begins with its device's name; a copy has the
+facts ``bytes`` and ``how`` ("pinned", "staged"); a wait's name is "wait" or begins with "wait for".
 """
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextvars import ContextVar
+from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Any
+
+from cuzk.errors import CuzkError
 
 KEPT = 1 << 14  # spans; a proof makes some 100, a streamed one some 1000
+PENDING = 1 << 10  # spans of devices that were not read yet, two events each
 
 Fact = str | int | float
 
@@ -34,38 +42,172 @@ class Span:
         """How long."""
         return self.end - self.start
 
+    @property
+    def device(self) -> str:
+        """"cuda:0" of its streams, nothing of the host's threads."""
+        first = self.track.partition(" ")[0]
+        return first if first.startswith("cuda:") else ""
+
+
+Resolve = Callable[[bool], Span | None]
+"""resolve(wait): a device's span, None where it is not over and is not to be waited for."""
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What spans are about, and those that were."""
+
+    facts: Mapping[str, Fact]
+    found: deque[Span]
+
+
+_scope: ContextVar[_Scope | None] = ContextVar("scope", default=None)
+
 
 class Timeline:
-    """Spans of all threads and streams of a prover, the last ``kept`` of them."""
+    """Spans of all threads and streams of a prover, the last ``kept`` of them.
 
-    def __init__(self, kept: int = KEPT) -> None:
+    Devices' spans that are not read are ``pending`` at most; ``dropped`` counts those that never were.
+    """
+
+    def __init__(self, kept: int = KEPT, pending: int = PENDING) -> None:
+        self.dropped = 0
+        self._kept, self._most = kept, pending
         self._found: deque[Span] = deque(maxlen=kept)
-        self._open: deque[Callable[[], Span]] = deque(maxlen=kept)
+        self._pending: deque[tuple[Resolve, _Scope | None]] = deque()
         self._lock = threading.Lock()
 
     @contextmanager
-    def span(self, name: str, track: str | None = None, **facts: Fact) -> Iterator[None]:
-        """Record what happens inside, on the calling thread's track if no other is named."""
+    def about(self, **facts: Fact) -> Iterator[deque[Span]]:
+        """Spans recorded inside have these facts and are in what this gives, too, complete when it is left.
+
+        Inside is this thread and what runs in a copy of its context (``contextvars``): a thread that does
+        another's work records it in that one's context.
+        """
+        outer = _scope.get()
+        known = {**outer.facts, **facts} if outer else facts
+        scope = _Scope(known, deque(maxlen=self._kept))
+        token = _scope.set(scope)
+        try:
+            yield scope.found
+        finally:
+            _scope.reset(token)
+            self.collect()
+
+    @contextmanager
+    def span(self, name: str, **facts: Fact) -> Iterator[None]:
+        """Record what happens inside, on the calling thread's track."""
         start = perf_counter()
         try:
             yield
         finally:
-            self.add(
-                Span(track or threading.current_thread().name, name, start, perf_counter(), facts)
-            )
+            end = perf_counter()
+            self.add(Span(threading.current_thread().name, name, start, end, facts))
 
     def add(self, span: Span) -> None:
         """A span that is over."""
-        self._found.append(span)
+        self._keep(span, _scope.get())
 
-    def later(self, resolve: Callable[[], Span]) -> None:
-        """A span of a device: ``resolve`` is called when the spans are read, and waits if it must."""
-        self._open.append(resolve)
+    def later(self, resolve: Resolve) -> None:
+        """A span of a device, read when it is over."""
+        if len(self._pending) >= self._most:
+            self.collect()
+            while len(self._pending) >= self._most:
+                self._drop()
+        self._pending.append((resolve, _scope.get()))
+
+    def collect(self, *, wait: bool = False) -> None:
+        """Read the devices' spans: those that are over, or all. What a lost device cannot tell is dropped."""
+        with self._lock:
+            for _ in range(len(self._pending)):
+                resolve, scope = self._pending.popleft()
+                try:
+                    span = resolve(wait)
+                except CuzkError:
+                    self.dropped += 1
+                    continue
+                if span:
+                    self._keep(span, scope)
+                else:
+                    self._pending.append((resolve, scope))
 
     def spans(self, since: float = 0.0) -> list[Span]:
-        """All that ended after ``since``, by their start; waits for the device's."""
+        """All that ended after ``since``, in order; waits for the devices'."""
+        self.collect(wait=True)
+        return ordered(span for span in list(self._found) if span.end > since)
+
+    def close(self) -> None:
+        """Hold no event of a device any more."""
+        self.collect()
+        while self._pending:
+            self._drop()
+
+    def _keep(self, span: Span, scope: _Scope | None) -> None:
+        if scope:
+            span = replace(span, facts={**scope.facts, **span.facts})
+            scope.found.append(span)
+        self._found.append(span)
+
+    def _drop(self) -> None:
         with self._lock:
-            while self._open:
-                self._found.append(self._open.popleft()())
-            found = list(self._found)
-        return sorted((s for s in found if s.end > since), key=lambda s: (s.start, -s.end))
+            if self._pending:
+                self._pending.popleft()
+                self.dropped += 1
+
+
+def ordered(spans: Iterable[Span]) -> list[Span]:
+    """By their start, what holds others before them."""
+    return sorted(spans, key=lambda span: (span.start, -span.end))
+
+
+def chrome_trace(spans: Iterable[Span]) -> bytes:
+    """Trace Event Format, as ui.perfetto.dev and chrome://tracing open it: JSON, microseconds from the first span.
+
+    The host is process 0 and its threads' rows; each device is a process with its streams' rows, compute first.
+    Spans of a row nest; where two of a track overlap without nesting (threads of one name), it gets further rows.
+    """
+    given = ordered(spans)
+    devices = ["", *sorted({span.device for span in given} - {""})]
+    tracks = sorted(
+        {(devices.index(span.device), "compute" not in span.track, span.track) for span in given}
+    )
+    origin = given[0].start if given else 0.0
+    events: list[dict[str, Any]] = []
+    for pid, device in enumerate(devices):
+        events += _named("process", pid, 0, device or "host", pid)
+    for position, (pid, _, track) in enumerate(tracks):
+        own = [span for span in given if (span.device, span.track) == (devices[pid], track)]
+        for extra, row in enumerate(_rows(own, origin)):
+            tid = 1000 * position + extra + 1
+            name = f"{track} ({extra + 1})" if extra else track
+            events += _named("thread", pid, tid, name, tid)
+            events += [{"ph": "X", "pid": pid, "tid": tid, **event} for event in row]
+    return json.dumps({"displayTimeUnit": "ms", "traceEvents": events}, allow_nan=False).encode()
+
+
+def _named(what: str, pid: int, tid: int, name: str, place: int) -> list[dict[str, Any]]:
+    """Metadata events: a process's or thread's name and where it stands."""
+    event = {"ph": "M", "pid": pid, "tid": tid}
+    return [
+        {**event, "name": f"{what}_name", "args": {"name": name}},
+        {**event, "name": f"{what}_sort_index", "args": {"sort_index": place}},
+    ]
+
+
+def _rows(spans: list[Span], origin: float) -> list[list[dict[str, Any]]]:
+    """Complete events, each in the first row where it follows or lies within what is there; whole nanoseconds."""
+    rows: list[tuple[list[int], list[dict[str, Any]]]] = []  # ends of spans that are open, events
+    for span in spans:
+        start, end = (round(1e9 * (at - origin)) for at in (span.start, span.end))
+        for ends, _ in rows:
+            while ends and ends[-1] <= start:
+                ends.pop()
+        free = [row for row in rows if not row[0] or end <= row[0][-1]]
+        if not free:
+            free = [([], [])]
+            rows += free
+        ends, events = free[0]
+        ends.append(end)
+        times = {"ts": start / 1000, "dur": (end - start) / 1000}
+        events.append({"name": span.name, **times, "args": dict(span.facts)})
+    return [events for _, events in rows]

@@ -162,7 +162,7 @@ def test_everything_is_given_back_at_the_end(card: Card, driver: FakeDriver) -> 
     machine = CudaMachine(card)
     memory = machine.alloc(100)
     machine.upload(memory, np.arange(100, dtype=np.uint8))
-    assert machine.milliseconds(machine.mark(), machine.mark()) == 0
+    assert machine.milliseconds(machine.mark(), machine.mark()) >= 0
     del machine
     gc.collect()
     assert driver.streams  # its memory lives

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import random
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -45,6 +46,7 @@ def status(name: str) -> Any:
 @dataclass(eq=False)
 class Stream:
     waiting: list[Callable[[], None] | Wait] = field(default_factory=list)
+    recorded: list[Event] = field(default_factory=list)  # events that it has not passed yet
     done: int = 0
     open: bool = True
 
@@ -70,6 +72,11 @@ class Stream:
         if not isinstance(step, Wait):
             step()
         self.done += 1
+        self.pass_events()
+
+    def pass_events(self) -> None:
+        while self.recorded and self.recorded[0].place <= self.done:
+            self.recorded.pop(0).passed = time.perf_counter()
 
     @property
     def queued(self) -> int:
@@ -86,8 +93,10 @@ class Wait:
 
 @dataclass(eq=False)
 class Event:
+    timing: bool
     stream: Stream | None = None
     place: int = 0
+    passed: float = 0.0
 
 
 @dataclass(eq=False)
@@ -293,13 +302,20 @@ class FakeDriver:
         return ()
 
     def _cuEventCreate(self, flags: int) -> Answer:
-        event = Event()
+        event = Event(not flags & real.CUevent_flags.CU_EVENT_DISABLE_TIMING)
         self.events.add(event)
         return (event,)
 
     def _cuEventRecord(self, event: Event, stream: Stream) -> Answer:
-        event.stream, event.place = stream, stream.queued
+        if event.stream:
+            event.stream.recorded = [e for e in event.stream.recorded if e is not event]
+        event.stream, event.place, event.passed = stream, stream.queued, 0.0
+        stream.recorded.append(event)
+        stream.pass_events()
         return ()
+
+    def _cuEventQuery(self, event: Event) -> Any:
+        return status("NOT_READY") if event.stream and not event.passed else ()
 
     def _cuEventSynchronize(self, event: Event) -> Answer:
         if event.stream is not None:
@@ -311,8 +327,12 @@ class FakeDriver:
             stream.waiting.append(Wait(event.stream, event.place))
         return ()
 
-    def _cuEventElapsedTime(self, start: Event, end: Event) -> Answer:
-        return (float(end.place - start.place),)
+    def _cuEventElapsedTime(self, start: Event, end: Event) -> Any:
+        if not (start.timing and end.timing and start.stream and end.stream):
+            return status("INVALID_HANDLE")
+        if not (start.passed and end.passed):
+            return status("NOT_READY")
+        return (float(np.float32(1e3 * (end.passed - start.passed))),)
 
     def _cuEventDestroy(self, event: Event) -> Answer:
         self.events.remove(event)

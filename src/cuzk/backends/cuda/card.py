@@ -9,6 +9,7 @@ from typing import Any
 
 from cuzk.backends.cuda import kernels
 from cuzk.backends.cuda.cache import Cache
+from cuzk.backends.cuda.clock import Clock
 from cuzk.backends.cuda.driver import Driver
 from cuzk.backends.cuda.machine import Unit
 from cuzk.backends.cuda.pins import Pins
@@ -71,6 +72,7 @@ class Card:
         self.enter()
         self._pool = _pool(self.driver, ordinal)
         self.pins = Pins(self.driver)
+        self.clock = Clock(self.driver)
         self._modules: dict[Unit, Any] = {}
         self._kernels: dict[tuple[Unit, str], Kernel] = {}
         self._lock = threading.Lock()

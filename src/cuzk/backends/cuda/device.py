@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from cuzk.backends.cuda import kernels
 from cuzk.backends.cuda.cache import Cache, default_folder
 from cuzk.backends.cuda.card import Card, uuid_of
+from cuzk.backends.cuda.clock import Origin
 from cuzk.backends.cuda.driver import Driver
 from cuzk.backends.cuda.machine import Machine, Memory, Pin, Unit
 from cuzk.backends.cuda.stream import Block, Mark, Stream
@@ -26,7 +26,6 @@ from cuzk.errors import DeviceUnavailable, KernelError
 from cuzk.timeline import Span, Timeline
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: no order with the legacy default stream
-CLOCK_SECONDS = 60  # a single-precision number of milliseconds has steps of 4 us by then
 _cards: dict[int, Card] = {}  # a process has one context of a device
 _cards_lock = threading.Lock()
 
@@ -138,7 +137,7 @@ class CudaMachine:
         self.timeline = timeline or Timeline()
         card.enter()
         self._stream = Stream(card, card.driver.cuStreamCreate(NON_BLOCKING))
-        self._clock: tuple[Mark, float] | None = None
+        self._origin: Origin | None = None  # of the last mark: kept for the next
 
     def beside(self, role: str) -> CudaMachine:
         """Another stream of the card."""
@@ -241,9 +240,10 @@ class CudaMachine:
         self.card.driver.cuStreamSynchronize(self._stream.handle)
 
     def mark(self) -> Mark:
-        """A point in the stream, for :meth:`milliseconds`."""
+        """A point in the stream, for :meth:`milliseconds` and :meth:`moment`."""
         self.card.enter()
-        return Mark(self._stream, flags=0)
+        self._origin = self.card.clock.origin()
+        return Mark(self._stream, self._origin)
 
     def milliseconds(self, start: Mark, end: Mark) -> float:
         """Device time between two marks; waits for the second."""
@@ -257,21 +257,24 @@ class CudaMachine:
         self.card.driver.cuEventSynchronize(mark.event)
 
     def moment(self, mark: Mark) -> float:
-        """By an event whose time on the host's clock is known, renewed before its resolution suffers."""
+        """By the card's clock."""
         self.card.enter()
-        if self._clock is None or perf_counter() - self._clock[1] > CLOCK_SECONDS:
-            base = Mark(self._stream, flags=0)
-            self.card.driver.cuEventSynchronize(base.event)
-            self._clock = base, perf_counter()
-        base, then = self._clock
         self.card.driver.cuEventSynchronize(mark.event)
-        return then + float(self.card.driver.cuEventElapsedTime(base.event, mark.event)) / 1e3
+        return mark.moment()
 
     def record(self, name: str, start: Mark, end: Mark, **facts: str | int | float) -> None:
-        """Read when the timeline is."""
-        self.timeline.later(
-            lambda: Span(self.track, name, self.moment(start), self.moment(end), facts)
-        )
+        """Read when both marks were passed."""
+        card, track = self.card, self.track  # not the machine: it holds the timeline
+
+        def resolve(wait: bool) -> Span | None:
+            card.enter()
+            if wait:
+                card.driver.cuEventSynchronize(end.event)
+            elif not end.passed():
+                return None
+            return Span(track, name, start.moment(), end.moment(), facts)
+
+        self.timeline.later(resolve)
 
     def _used(self, memory: Memory) -> int:
         """Its address; memory of another stream is freed only after what this one does with it."""

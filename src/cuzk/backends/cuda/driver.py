@@ -31,6 +31,8 @@ STICKY = {
     "TENSOR_MEMORY_LEAK", "UNKNOWN",
 }  # fmt: skip
 
+NOT_READY = "CUDA_ERROR_NOT_READY"
+
 
 class Driver:
     """``bindings`` is the module cuda.bindings.driver; ``name`` begins every message."""
@@ -58,6 +60,13 @@ class Driver:
 
         setattr(self, function, call)
         return call
+
+    def passed(self, event: Any) -> bool:
+        """cuEventQuery: whether all work before an event is done."""
+        (status,) = self.bindings.cuEventQuery(event)
+        if int(status) and str(status.name) != NOT_READY:
+            raise self._error("cuEventQuery", status)
+        return not int(status)
 
     def _error(self, function: str, status: Any) -> BackendError:
         code = str(status.name).removeprefix("CUDA_ERROR_")

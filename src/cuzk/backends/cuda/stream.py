@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from cuzk.backends.cuda.card import Card
+from cuzk.backends.cuda.clock import Origin
 from cuzk.backends.cuda.driver import quietly
-from cuzk.backends.cuda.staging import Staging
+from cuzk.backends.cuda.staging import DISABLE_TIMING, Staging
+from cuzk.errors import KernelError
 
 
 class Stream:
@@ -75,12 +77,24 @@ class Block:
 
 
 class Mark:
-    """An event recorded in a stream, now."""
+    """An event recorded in a stream, now; with an ``origin`` its time is known once it was passed."""
 
-    def __init__(self, stream: Stream, flags: int = 2) -> None:
+    def __init__(self, stream: Stream, origin: Origin | None = None) -> None:
         self._stream = stream
-        self.event = stream.card.driver.cuEventCreate(flags)  # 2: CU_EVENT_DISABLE_TIMING
+        self.origin = origin
+        flags = 0 if origin else DISABLE_TIMING
+        self.event = stream.card.driver.cuEventCreate(flags)
         stream.card.driver.cuEventRecord(self.event, stream.handle)
+
+    def passed(self) -> bool:
+        """Whether all work before it is done; asks, and does not wait."""
+        return self._stream.card.driver.passed(self.event)
+
+    def moment(self) -> float:
+        """The host's time when it was passed; it must have been."""
+        if self.origin is None:
+            raise KernelError("cuda: moment: expected a mark with a time")
+        return self.origin.moment(self.event)
 
     def __del__(self) -> None:
         quietly(lambda: self._stream.card.driver.cuEventDestroy(self.event))
