@@ -44,7 +44,7 @@ class Span:
 
     @property
     def device(self) -> str:
-        """"cuda:0" of its streams, nothing of the host's threads."""
+        """ "cuda:0" of its streams, nothing of the host's threads."""
         first = self.track.partition(" ")[0]
         return first if first.startswith("cuda:") else ""
 
