@@ -152,7 +152,7 @@ class EmulatedMachine:
         first, last = array.ctypes.data, array.ctypes.data + array.nbytes
         if not any(a <= first and last <= b for a, b in self.pins.values()):
             raise KernelError("cuda: send: expected an array that is pinned")
-        self.upload(memory, array)
+        self._copy("copy to device", memory.address, array.ctypes.data, array.nbytes, "pinned")
 
     def wait(self, mark: float) -> None:
         assert mark <= time.perf_counter()
@@ -162,6 +162,11 @@ class EmulatedMachine:
 
     def record(self, name: str, start: float, end: float, **facts: str | int | float) -> None:
         self.timeline.add(Span(self.track, name, start, end, facts))
+
+    def _copy(self, name: str, to: int, source: int, nbytes: int, how: str) -> None:
+        start = self.mark()
+        ctypes.memmove(to, source, nbytes)
+        self.record(name, start, self.mark(), bytes=nbytes, how=how)
 
     @property
     def used(self) -> int:
@@ -179,11 +184,11 @@ class EmulatedMachine:
 
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
         expect_contiguous(array, memory)
-        ctypes.memmove(memory.address, array.ctypes.data, array.nbytes)
+        self._copy("copy to device", memory.address, array.ctypes.data, array.nbytes, "staged")
 
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         expect_contiguous(array, memory)
-        ctypes.memmove(array.ctypes.data, memory.address, array.nbytes)
+        self._copy("copy to host", array.ctypes.data, memory.address, array.nbytes, "staged")
 
     def fetch(self, memory: Memory, array: NDArray[Any]) -> Callable[[], None]:
         expect_contiguous(array, memory)

@@ -13,12 +13,14 @@ may be filled ``after`` a mark that this stream made since.
 
 from __future__ import annotations
 
+import contextvars
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -61,8 +63,10 @@ class Arrival:
 
     def _queued(self) -> Any:
         with self._lane.ready:
-            while self._mark is None and self._failure is None:
-                self._lane.ready.wait()
+            if self._mark is None and self._failure is None:
+                with self._lane.machine.timeline.span("wait for staging"):
+                    while self._mark is None and self._failure is None:
+                        self._lane.ready.wait()
             if self._failure is not None:
                 self._failure.told = True
                 raise self._failure.error
@@ -101,9 +105,10 @@ class _Lane:
                 if arrival:
                     arrival.settle(mark)
             else:
-                self._steps.append((step, arrival))
+                context = contextvars.copy_context()  # what the copy is about, for the timeline
+                self._steps.append((partial(context.run, step), arrival))
                 if not self._working:
-                    name = f"{self.machine.name} staging"
+                    name = f"staging for {self.machine.name}"  # a track of the host's
                     self._thread = threading.Thread(target=self._work, name=name, daemon=True)
                     self._thread.start()
 
@@ -211,12 +216,8 @@ class Feeder:
 
 
 def _copy(machine: Machine, memory: Memory, array: NDArray[Any], pin: Pin | None) -> Any:
-    start = machine.mark()
     if pin is None:
         machine.upload(memory, array)
     else:
         machine.send(memory, array)
-    end = machine.mark()
-    how = "staged" if pin is None else "pinned"
-    machine.record("copy to device", start, end, bytes=array.nbytes, how=how)
-    return end
+    return machine.mark()

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from cuzk.errors import DeviceUnavailable, KernelError
 from cuzk.timeline import Span, Timeline
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: no order with the legacy default stream
+TO_DEVICE, TO_HOST = "copy to device", "copy to host"
 _cards: dict[int, Card] = {}  # a process has one context of a device
 _cards_lock = threading.Lock()
 
@@ -144,9 +146,10 @@ class CudaMachine:
         return CudaMachine(self.card, role, self.timeline)
 
     def after(self, mark: Mark) -> None:
-        """cuStreamWaitEvent."""
-        self.card.enter()
+        """cuStreamWaitEvent; what the stream stood still is the time between two marks around it."""
+        start = self.mark()
         self.card.driver.cuStreamWaitEvent(self._stream.handle, mark.event, 0)
+        self.record(f"wait for {mark.track}", start, self.mark())
 
     def pin(self, array: NDArray[Any]) -> Pin:
         """Whole pages of it, by the driver."""
@@ -156,12 +159,13 @@ class CudaMachine:
     def send(self, memory: Memory, array: NDArray[Any]) -> None:
         """Straight from the array's pages."""
         source = _bytes(memory, array)
-        self.card.enter()
         first = source.ctypes.data
-        for start, end in self.card.pins.pinned(source).pieces(first, first + source.nbytes):
-            self.card.driver.cuMemcpyHtoDAsync(
-                self._used(memory) + start - first, start, end - start, self._stream.handle
-            )
+        pinned = self.card.pins.pinned(source)
+        with self._copying(TO_DEVICE, source.nbytes, "pinned"):
+            for start, end in pinned.pieces(first, first + source.nbytes):
+                self.card.driver.cuMemcpyHtoDAsync(
+                    self._used(memory) + start - first, start, end - start, self._stream.handle
+                )
 
     def prepare(self, curve: Curve) -> None:
         """Compile (or take from the cache) and load every kernel of a curve."""
@@ -177,22 +181,33 @@ class CudaMachine:
 
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
         """Through pinned memory; returns when ``array`` has been read."""
-        self.card.enter()
-        self._stream.staging.upload(self._used(memory), _bytes(memory, array))
+        source = _bytes(memory, array)
+        facts = {"bytes": source.nbytes}
+        with (
+            self._copying(TO_DEVICE, source.nbytes, "staged"),
+            self.timeline.span("stage", **facts),
+        ):
+            self._stream.staging.upload(self._used(memory), source, self._waiting)
 
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         """Through pinned memory; waits."""
-        self.card.enter()
-        self._stream.staging.download(self._used(memory), _bytes(memory, array))
+        target = _bytes(memory, array)
+        with (
+            self._copying(TO_HOST, target.nbytes, "staged"),
+            self._waiting("a copy"),
+        ):
+            self._stream.staging.download(self._used(memory), target)
 
     def fetch(self, memory: Memory, array: NDArray[Any]) -> Callable[[], None]:
         """Through a pinned buffer of its own."""
-        self.card.enter()
-        fill = self._stream.staging.fetch(self._used(memory), _bytes(memory, array))
+        target = _bytes(memory, array)
+        with self._copying(TO_HOST, target.nbytes, "pinned"):
+            fill = self._stream.staging.fetch(self._used(memory), target)
 
         def wait() -> None:
             self.card.enter()  # and the stream lives as long as this function
-            fill()
+            with self._waiting("a result"):
+                fill()
 
         return wait
 
@@ -237,13 +252,14 @@ class CudaMachine:
     def finish(self) -> None:
         """Wait for the stream."""
         self.card.enter()
-        self.card.driver.cuStreamSynchronize(self._stream.handle)
+        with self._waiting(self.track):
+            self.card.driver.cuStreamSynchronize(self._stream.handle)
 
     def mark(self) -> Mark:
         """A point in the stream, for :meth:`milliseconds` and :meth:`moment`."""
         self.card.enter()
         self._origin = self.card.clock.origin()
-        return Mark(self._stream, self._origin)
+        return Mark(self._stream, self._origin, self.track)
 
     def milliseconds(self, start: Mark, end: Mark) -> float:
         """Device time between two marks; waits for the second."""
@@ -254,7 +270,8 @@ class CudaMachine:
     def wait(self, mark: Mark) -> None:
         """cuEventSynchronize."""
         self.card.enter()
-        self.card.driver.cuEventSynchronize(mark.event)
+        with self._waiting(mark.track):
+            self.card.driver.cuEventSynchronize(mark.event)
 
     def moment(self, mark: Mark) -> float:
         """By the card's clock."""
@@ -275,6 +292,17 @@ class CudaMachine:
             return Span(track, name, start.moment(), end.moment(), facts)
 
         self.timeline.later(resolve)
+
+    @contextmanager
+    def _copying(self, name: str, nbytes: int, how: str) -> Iterator[None]:
+        """A copy on the timeline, as long as the stream takes for it."""
+        start = self.mark()
+        yield
+        self.record(name, start, self.mark(), bytes=nbytes, how=how)
+
+    def _waiting(self, what: str) -> AbstractContextManager[None]:
+        """A wait of the calling thread on the timeline."""
+        return self.timeline.span(f"wait for {what}")
 
     def _used(self, memory: Memory) -> int:
         """Its address; memory of another stream is freed only after what this one does with it."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ from cuzk.errors import KernelError
 
 Copy = Callable[[NDArray[np.uint8], NDArray[np.uint8]], None]
 """copy(target, source), of the same length."""
+
+Waiting = Callable[[str], AbstractContextManager[None]]
+"""waiting(what): entered where the host waits."""
 
 FETCH_BYTES = 256 << 10  # of a fetched result
 SLOT_BYTES = 32 << 20  # two of them: 64 MiB cost 30 ms to pin, once per stream
@@ -73,11 +76,12 @@ class Staging:
         self._small: list[_Slot] = []  # all buffers of fetched results
         self._idle: list[_Slot] = []  # those that nothing is in
 
-    def upload(self, address: int, source: NDArray[np.uint8]) -> None:
+    def upload(self, address: int, source: NDArray[np.uint8], waiting: Waiting) -> None:
         """Returns when ``source`` has been read."""
         with _copier(source.nbytes) as copy:
             for start, stop in _pieces(source.nbytes):
-                slot = self._take()
+                with waiting("a buffer"):
+                    slot = self._take()
                 copy(slot.array[: stop - start], source[start:stop])
                 self._driver.cuMemcpyHtoDAsync(
                     address + start, slot.address, stop - start, self._stream

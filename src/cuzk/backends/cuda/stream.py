@@ -79,8 +79,9 @@ class Block:
 class Mark:
     """An event recorded in a stream, now; with an ``origin`` its time is known once it was passed."""
 
-    def __init__(self, stream: Stream, origin: Origin | None = None) -> None:
+    def __init__(self, stream: Stream, origin: Origin | None = None, track: str = "") -> None:
         self._stream = stream
+        self.track = track
         self.origin = origin
         flags = 0 if origin else DISABLE_TIMING
         self.event = stream.card.driver.cuEventCreate(flags)
