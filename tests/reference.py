@@ -15,6 +15,7 @@ from typing import Any
 from cuzk.backends import Buffer, Workload
 from cuzk.curves import Curve
 from cuzk.r1cs import SparseMatrix
+from cuzk.timeline import Timeline
 from cuzk.vectors import Affine, Points, Scalars, unpack
 
 Fp2 = tuple[int, int]
@@ -122,6 +123,8 @@ class ReferenceBackend:
 
     def __init__(self, curve: Curve) -> None:
         self.curve = curve
+        self.timeline = Timeline()
+        self.lanes = 1
 
     def scalars(self, values: list[int], *, montgomery: bool = True) -> Buffer:
         return Buffer(self.curve, "scalar", len(values), montgomery, values)
@@ -131,7 +134,8 @@ class ReferenceBackend:
             raise TypeError(f"a buffer of {type(buffer.data)}")
         return buffer.data
 
-    def plan(self, work: Workload) -> int:  # noqa: ARG002
+    def plan(self, work: Workload) -> int:
+        self.lanes = work.lanes
         return 0
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
@@ -141,6 +145,18 @@ class ReferenceBackend:
             return Buffer(self.curve, value.group, len(value), True, affine_points(value))
         rows = [value.row(i) for i in range(value.rows)]
         return Buffer(self.curve, "matrix", value.rows, False, rows)
+
+    def stage(self, values: Scalars) -> Buffer:
+        return self.put(values)
+
+    def settle(self, buffer: Buffer) -> None:
+        pass
+
+    def beside(self) -> ReferenceBackend:
+        return self
+
+    def notes(self) -> list[str]:
+        return []
 
     def get(self, buffer: Buffer) -> Scalars | Points:
         values = self.ints(buffer)

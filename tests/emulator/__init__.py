@@ -186,6 +186,9 @@ class EmulatedMachine:
         expect_contiguous(array, memory)
         self._copy("copy to device", memory.address, array.ctypes.data, array.nbytes, "staged")
 
+    def upload_plain(self, memory: Memory, array: NDArray[Any]) -> None:
+        self.upload(memory, array)
+
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         expect_contiguous(array, memory)
         self._copy("copy to host", array.ctypes.data, memory.address, array.nbytes, "staged")

@@ -42,6 +42,10 @@ class StagedMachine:
         """As the machine's, timed as "upload"."""
         self._timed("upload", lambda: self._machine.upload(memory, array))
 
+    def upload_plain(self, memory: Memory, array: NDArray[Any]) -> None:
+        """As the machine's, timed as "upload"."""
+        self._timed("upload", lambda: self._machine.upload_plain(memory, array))
+
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         """As the machine's, timed as "download": from here on the host waits."""
         self._timed("download", lambda: self._machine.download(memory, array))

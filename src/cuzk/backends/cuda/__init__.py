@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from cuzk.backends import Buffer, Workload
 from cuzk.backends.cuda import sparse
 from cuzk.backends.cuda.buffers import (
     THREADS,
-    Bases,
     Vector,
     bases_of,
     blocks,
@@ -29,27 +27,36 @@ from cuzk.backends.cuda.buffers import (
     order,
     vector_of,
 )
-from cuzk.backends.cuda.digits import first_not_canonical
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
-from cuzk.backends.cuda.memory import MemoryPlan, share
+from cuzk.backends.cuda.memory import share
 from cuzk.backends.cuda.msm import Sums
 from cuzk.backends.cuda.ntt import Transforms
-from cuzk.backends.cuda.sparse import DeviceMatrix
-from cuzk.backends.cuda.tables import tabulate
+from cuzk.backends.cuda.residence import Residence
+from cuzk.backends.cuda.staged import Ahead, Inside, Staged
+from cuzk.backends.cuda.transfers import Transfers
 from cuzk.curves import Curve
-from cuzk.errors import DeviceUnavailable, FormatError, KernelError, OutOfMemory
+from cuzk.errors import DeviceUnavailable, KernelError
 from cuzk.r1cs import SparseMatrix
-from cuzk.vectors import Points, Scalars, Words
+from cuzk.timeline import Timeline
+from cuzk.vectors import Points, Scalars
 
 
 class CudaBackend:
     """One curve on one stream of a device.
 
     ``threads`` host threads add up handfuls of points. Sums of more than ``longest_sum`` points are cut.
+    ``residence`` is what another lane of the device has made and will make.
     """
 
     def __init__(
-        self, curve: Curve, machine: Machine, *, threads: int = 1, longest_sum: int | None = None
+        self,
+        curve: Curve,
+        machine: Machine,
+        *,
+        threads: int = 1,
+        longest_sum: int | None = None,
+        transfers: Transfers | None = None,
+        residence: Residence | None = None,
     ) -> None:
         if curve.is_toy:
             raise DeviceUnavailable(f"{machine.name}: {curve.title} has no kernels")
@@ -57,49 +64,84 @@ class CudaBackend:
         self.name = machine.name
         self.title = machine.title
         self.threads = threads
+        self.lanes = 1
         self._machine = machine
         self._longest = longest_sum
+        self._residence = residence or Residence(curve, threads, transfers or Transfers())
+        self._residence.opened += 1
         self._sums = Sums(machine, curve, threads, longest_sum)
-        self._transforms = Transforms(machine, curve)
-        self._plan: MemoryPlan | None = None
-        self._constants: dict[int, Memory] = {}
-        self._kept: WeakSet[Bases | DeviceMatrix] = WeakSet()
-        self._planned: WeakSet[Bases] = WeakSet()  # points put since the plan
+        self._residence.sums.add(self._sums)
+        self._transforms = Transforms(machine, curve, tables=self._residence.tables)
+        self._upload = machine.beside("upload")
+        self._notes: list[str] = []
 
     @property
     def machine(self) -> Machine:
         """The stream that it works on."""
         return self._machine
 
+    @property
+    def timeline(self) -> Timeline:
+        """Of all its streams."""
+        return self._machine.timeline
+
+    @timeline.setter
+    def timeline(self, timeline: Timeline) -> None:
+        self._machine.timeline = self._upload.timeline = timeline
+
     def plan(self, work: Workload) -> int:
         """Points that the plan leaves no room for stay in host memory, as they are put."""
         sums, free = self._sums, self._machine.free_bytes()
         longest_vector = max(work.wires, 1 << work.log_domain)
         tables = sums.table_plans(longest_vector) if work.repeated else ()
-        self._plan = share(
-            self.curve, work, free, sums.bytes_of, sums.extra_bytes, self._longest, tables
-        )
-        cut = self._plan.chunk < longest_vector
-        sums.longest = self._plan.chunk if cut else self._longest  # another key's may be longer
-        self._planned.clear()
-        return self._plan.total
+        plan = share(self.curve, work, free, sums.bytes_of, sums.extra_bytes, self._longest, tables)
+        cut = plan.chunk < longest_vector  # another key's may be longer
+        self._residence.follow(plan, plan.chunk if cut else self._longest)
+        return plan.total
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
         """FormatError names the first scalar that is not below r."""
         if isinstance(value, Scalars):
-            memory = self._canonical(value, "scalar")
-            return self._scalars(Vector(memory), len(value), montgomery=value.montgomery)
+            buffer = self.stage(value)
+            self.settle(buffer)
+            return buffer
         if isinstance(value, Points):
-            points = self._points(value)
-            self._kept.add(points)
-            self._planned.add(points)
+            points = self._residence.points(self._machine, value, self._note)
             return Buffer(self.curve, value.group, len(value), True, points)
         if not value.values.montgomery:
             raise KernelError("cuda: matrix: expected coefficients in Montgomery form")
-        self._canonical(value.values, "coefficient")
-        matrix = sparse.put_matrix(self._machine, self.curve, value)
-        self._kept.add(matrix)
+        self._staged(value.values).settle("coefficient", self.threads)
+        matrix = self._residence.matrix(self._machine, value)
         return Buffer(self.curve, "matrix", value.rows, True, matrix)
+
+    def stage(self, values: Scalars) -> Buffer:
+        """On the upload stream, unless the vector's turn is asked for."""
+        staged = self._staged(values)
+        buffer = self._scalars(Vector(staged.memory), len(values), montgomery=values.montgomery)
+        buffer.staged = staged
+        return buffer
+
+    def settle(self, buffer: Buffer) -> None:
+        """Waits for an event of the upload stream."""
+        if isinstance(buffer.staged, Staged):
+            buffer.staged.settle("scalar", self.threads)
+
+    def beside(self) -> CudaBackend:
+        """Another compute stream over the same residence."""
+        lane = CudaBackend(
+            self.curve,
+            self._machine.beside(f"compute {self._residence.opened + 1}"),
+            threads=self.threads,
+            longest_sum=self._longest,
+            residence=self._residence,
+        )
+        lane.lanes, lane._sums.longest = self.lanes, self._sums.longest
+        return lane
+
+    def notes(self) -> list[str]:
+        """Each once."""
+        notes, self._notes = self._notes, []
+        return list(dict.fromkeys(notes))
 
     def get(self, buffer: Buffer) -> Scalars | Points:
         """A copy, put in natural order on the host."""
@@ -110,9 +152,12 @@ class CudaBackend:
             if given.bit_reversed:
                 _core.bit_reverse(words, self.threads)
             return Scalars(self.curve, words, buffer.montgomery)
-        points = bases_of(buffer).points
+        bases = bases_of(buffer)
+        points = bases.points
         if isinstance(points, Points):
             return points
+        if bases.ready:
+            bases.ready.before(self._machine)
         words = np.empty((buffer.length, self.curve.point_words(buffer.kind)), np.uint64)
         self._machine.download(points, words)
         return Points(self.curve, buffer.kind, words)
@@ -169,7 +214,8 @@ class CudaBackend:
         words: list[Memory | int] = [
             given[k].memory if k in given else 0 for k in ("a", "b", "minus")
         ]
-        self._launch("pointwise", n, *words, self._constant(scale) if scale != 1 else 0, out, n)
+        factor = self._residence.constant(self._machine, scale) if scale != 1 else 0
+        self._launch("pointwise", n, *words, factor, out, n)
         result = Vector(out, given["a"].bit_reversed)
         if into is None:
             return self._scalars(result, n)
@@ -219,7 +265,7 @@ class CudaBackend:
 
     def resident_bytes(self) -> int:
         """Of matrices, points and their maps that are still in use."""
-        return sum(kept.nbytes for kept in self._kept)
+        return self._residence.resident_bytes()
 
     def _scalars(self, value: Vector, length: int, *, montgomery: bool = True) -> Buffer:
         return Buffer(self.curve, "scalar", length, montgomery, value)
@@ -231,52 +277,19 @@ class CudaBackend:
         unit = Unit("vector.cu", self.curve)
         self._machine.launch(unit, kernel, blocks(self._machine, n), THREADS, *args)
 
-    def _constant(self, value: int) -> Memory:
-        """An element in Montgomery form, kept: a proof scales by the same number every time."""
-        if value not in self._constants:
-            words = Scalars.from_ints(self.curve, [value], montgomery=True).words
-            self._constants[value] = self._upload(words)
-        return self._constants[value]
+    def _staged(self, values: Scalars) -> Staged:
+        residence = self._residence
+        if residence.transfers.vectors == "inside":
+            return Inside(self._machine, values)
+        return Ahead(self._machine, self._upload, values, residence.pinning, self._note)
 
-    def _upload(self, words: Words) -> Memory:
-        memory = self._machine.alloc(words.nbytes)
-        if words.nbytes:
-            self._machine.upload(memory, np.ascontiguousarray(words))
-        return memory
-
-    def _canonical(self, value: Scalars, what: str) -> Memory:
-        memory = self._upload(value.words)
-        bad = self._index(first_not_canonical(self._machine, self.curve, memory, len(value)))
-        if bad is not None:  # said by a device: asked again before anybody is blamed
-            bad = _core.first_not_canonical(self.curve.name, "fr", value.words, self.threads)
-        if bad is not None and bad >= 0:
-            raise FormatError(
-                f"{what} {bad}: expected a value below the scalar field's prime of "
-                f"{self.curve.title}, found {int.from_bytes(value.words[bad].tobytes(), 'little'):#x}"
-            )
-        return memory
+    def _note(self, text: str) -> None:
+        self._notes.append(text)
 
     def _index(self, memory: Memory) -> int | None:
         found = np.empty(1, np.uint64)
         self._machine.download(memory, found)
         return None if int(found[0]) == 2**64 - 1 else int(found[0])
-
-    def _points(self, value: Points) -> Bases:
-        """On the device as far as the plan allows, or as memory lasts where there is none."""
-        stay = sum(k.point_bytes for k in self._planned)
-        windows = self._plan.windows if self._plan else None
-        nbytes = value.words.nbytes * (windows.tables if windows else 1)
-        if self._plan and self._plan.points < stay + nbytes:
-            return Bases(value)
-        try:
-            points = self._upload(value.words)
-            if not windows:
-                return Bases(points)
-            tables = tabulate(self._machine, self.curve, value.group, points, len(value), windows)
-            return Bases(tables.part(0, value.words.nbytes), tables, windows)
-        except OutOfMemory:
-            self._machine.finish()
-            return Bases(value)
 
     def _consumed(self, values: Buffer, verb: str, *, bit_reversed: bool) -> tuple[Memory, int]:
         """The memory, in that order, and log2 of the length of a vector that nobody uses from now on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,8 +11,11 @@ from numpy.typing import NDArray
 from cuzk.backends import Buffer
 from cuzk.backends.cuda.digits import Digits, WindowPlan
 from cuzk.backends.cuda.machine import Machine, Memory, Unit, grid, uploaded
+from cuzk.backends.cuda.pinning import HeldPages
+from cuzk.backends.cuda.ready import Ready
 from cuzk.backends.cuda.rows import number_rows
 from cuzk.backends.cuda.sparse import DeviceMatrix
+from cuzk.backends.cuda.staged import Staged
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
 from cuzk.vectors import Points
@@ -23,7 +27,7 @@ Wires = range | NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Vector:
-    """Scalars and, once a sum asked for them, their digits."""
+    """Scalars of one lane and, once a sum asked for them, their digits."""
 
     memory: Memory
     bit_reversed: bool = False
@@ -48,12 +52,17 @@ class Bases:
     """Points on the device, or as they were put where they do not fit.
 
     ``tables`` (:mod:`cuzk.backends.cuda.tables`) begin with the points and go with the windows of one plan.
+    ``pages`` of points that stay in host memory are locked as long as this is used. Lanes make ``maps`` under
+    ``lock``; a map's count was waited for, so that its rows are there for all.
     """
 
     points: Memory | Points
     tables: Memory | None = None
     plan: WindowPlan | None = None
     maps: dict[tuple[int, ...], WireMap] = field(default_factory=dict)
+    ready: Ready | None = None
+    pages: HeldPages | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def point_bytes(self) -> int:
@@ -68,10 +77,12 @@ class Bases:
 
 
 def vector_of(buffer: Buffer, verb: str) -> Vector:
-    """The scalars of a buffer of this backend that was not consumed."""
+    """The scalars of a buffer of this lane that was not consumed; what is queued from now on may use them."""
     if not isinstance(buffer.data, Vector):
         found = "one already consumed" if buffer.data is None else f"one of {buffer.kind}"
         raise KernelError(f"cuda: {verb}: expected a buffer of scalars, found {found}")
+    if isinstance(buffer.staged, Staged):
+        buffer.staged.arrive()
     return buffer.data
 
 
@@ -83,7 +94,7 @@ def montgomery_vector(buffer: Buffer, verb: str) -> Vector:
 
 
 def bases_of(buffer: Buffer) -> Bases:
-    """The points of a buffer."""
+    """The points of a buffer; the lane that uses them comes after ``ready``."""
     if not isinstance(buffer.data, Bases):
         raise KernelError(f"cuda: expected a buffer of points, found one of {buffer.kind}")
     return buffer.data

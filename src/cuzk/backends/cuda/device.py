@@ -189,6 +189,14 @@ class CudaMachine:
         ):
             self._stream.staging.upload(self._used(memory), source, self._waiting)
 
+    def upload_plain(self, memory: Memory, array: NDArray[Any]) -> None:
+        """Through the driver's buffers."""
+        source = _bytes(memory, array)
+        self.card.enter()
+        self.card.driver.cuMemcpyHtoDAsync(
+            self._used(memory), source.ctypes.data, source.nbytes, self._stream.handle
+        )
+
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         """Through pinned memory; waits."""
         target = _bytes(memory, array)

@@ -119,6 +119,12 @@ class Machine(Protocol):
         """Copy a C-contiguous array to the start of ``memory``; the array may change when this returns."""
         ...
 
+    def upload_plain(self, memory: Memory, array: NDArray[Any]) -> None:
+        """The driver's own copy from pageable memory, on one thread at 8 GB/s; the array stays as it is until
+        it is done.
+        """
+        ...
+
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         """Fill a C-contiguous array from the start of ``memory``; waits."""
         ...

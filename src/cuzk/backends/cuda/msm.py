@@ -104,6 +104,8 @@ class Sums:
     def _started(self, bases: Buffer, scalars: Buffer, wires: Wires) -> Collect:
         given, n, group = bases_of(bases), scalars.length, bases.kind
         points = given.points
+        if given.ready:
+            given.ready.before(self.machine)
         if not len(wires):
             return self._nothing(group)
         if isinstance(points, Memory) and max(n, len(wires)) <= (self.longest or n):
@@ -167,11 +169,12 @@ class Sums:
         return start_sum(machine, curve, group, part, digits)
 
     def _map(self, bases: Buffer, points: Memory, wires: Wires, n: int) -> WireMap:
-        """Made once for a query and its wires."""
-        maps, key = bases_of(bases).maps, map_key(wires, n)
-        if key not in maps:
-            maps[key] = map_of(self.machine, self.curve, bases.kind, points, wires, n)
-        return maps[key]
+        """Made once for a query and its wires, whichever lane asks first."""
+        given, key = bases_of(bases), map_key(wires, n)
+        with given.lock:
+            if key not in given.maps:
+                given.maps[key] = map_of(self.machine, self.curve, bases.kind, points, wires, n)
+            return given.maps[key]
 
     def _wires(self, wires: object, bases: Buffer, n: int) -> Wires:
         """Checked, unless a map was made of them: one for each point, all of them among the scalars."""
