@@ -27,7 +27,7 @@ class StagedMachine:
         self.mark, self.milliseconds = machine.mark, machine.milliseconds
         self.track, self.timeline = machine.track, machine.timeline
         self.after, self.pin, self.moment = machine.after, machine.pin, machine.moment
-        self.record = machine.record
+        self.record, self.wait = machine.record, machine.wait
         self._marks: list[tuple[str, Any, Any]] = []
 
     def beside(self, role: str) -> StagedMachine:
