@@ -13,11 +13,12 @@ import json
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from cuzk.errors import CuzkError
 
@@ -25,17 +26,17 @@ KEPT = 1 << 14  # spans; a proof makes some 100, a streamed one some 1000
 PENDING = 1 << 10  # spans of devices that were not read yet, two events each
 
 Fact = str | int | float
+NONE: Mapping[str, Fact] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """``name`` on ``track`` from ``start`` to ``end``; ``facts`` such as bytes."""
 
     track: str
     name: str
     start: float
     end: float
-    facts: Mapping[str, Fact] = field(default_factory=dict)
+    facts: Mapping[str, Fact] = NONE
 
     @property
     def seconds(self) -> float:
@@ -94,15 +95,9 @@ class Timeline:
             _scope.reset(token)
             self.collect()
 
-    @contextmanager
-    def span(self, name: str, **facts: Fact) -> Iterator[None]:
+    def span(self, name: str, **facts: Fact) -> AbstractContextManager[None]:
         """Record what happens inside, on the calling thread's track."""
-        start = perf_counter()
-        try:
-            yield
-        finally:
-            end = perf_counter()
-            self.add(Span(threading.current_thread().name, name, start, end, facts))
+        return _Open(self, name, facts)
 
     def add(self, span: Span) -> None:
         """A span that is over."""
@@ -112,7 +107,7 @@ class Timeline:
         """A span of a device, read when it is over."""
         if len(self._pending) >= self._most:
             self.collect()
-            while len(self._pending) >= self._most:
+            while len(self._pending) > self._most * 3 // 4:  # or the rest is asked again at once
                 self._drop()
         self._pending.append((resolve, _scope.get()))
 
@@ -144,7 +139,7 @@ class Timeline:
 
     def _keep(self, span: Span, scope: _Scope | None) -> None:
         if scope:
-            span = replace(span, facts={**scope.facts, **span.facts})
+            span = span._replace(facts={**scope.facts, **span.facts})
             scope.found.append(span)
         self._found.append(span)
 
@@ -153,6 +148,22 @@ class Timeline:
             if self._pending:
                 self._pending.popleft()
                 self.dropped += 1
+
+
+class _Open:
+    """A span that is not over; a class, as what a generator takes to be one would be most of the cost."""
+
+    __slots__ = ("_facts", "_name", "_start", "_timeline")
+
+    def __init__(self, timeline: Timeline, name: str, facts: Mapping[str, Fact]) -> None:
+        self._timeline, self._name, self._facts = timeline, name, facts
+
+    def __enter__(self) -> None:
+        self._start = perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        end, track = perf_counter(), threading.current_thread().name
+        self._timeline.add(Span(track, self._name, self._start, end, self._facts))
 
 
 def ordered(spans: Iterable[Span]) -> list[Span]:

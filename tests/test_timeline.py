@@ -1,0 +1,292 @@
+"""Spans of threads and devices: what is kept, what is read when, and the file that Perfetto opens."""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import random
+import threading
+import time
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from cuzk.errors import KernelError
+from cuzk.timeline import Span, Timeline, chrome_trace
+
+
+class Device:
+    """Resolves its spans once it is told that they are over."""
+
+    def __init__(self) -> None:
+        self.over = False
+        self.asked: list[bool] = []
+
+    def span(self, start: float, end: float) -> Any:
+        def resolve(wait: bool) -> Span | None:
+            self.asked.append(wait)
+            return Span("cuda:0 compute", "sum", start, end) if wait or self.over else None
+
+        return resolve
+
+
+def names(spans: Iterable[Span]) -> list[str]:
+    return [span.name for span in spans]
+
+
+def test_host_spans_hold_what_happens_inside() -> None:
+    timeline = Timeline()
+    before = time.perf_counter()
+    with timeline.span("commit", points=7), timeline.span("commit.a"):
+        time.sleep(0.002)
+    after = time.perf_counter()
+    outer, inner = timeline.spans()
+    assert names([outer, inner]) == ["commit", "commit.a"]
+    assert before <= outer.start <= inner.start < inner.end <= outer.end <= after
+    assert inner.seconds >= 0.002
+    assert outer.facts == {"points": 7}
+    assert (outer.track, outer.device) == (threading.current_thread().name, "")
+
+
+def test_a_span_is_recorded_where_an_error_ends_it() -> None:
+    timeline = Timeline()
+    with pytest.raises(ZeroDivisionError), timeline.span("quotient"):
+        print(1 // 0)
+    assert names(timeline.spans()) == ["quotient"]
+
+
+def test_a_devices_span_is_read_when_it_is_over_and_waited_for_by_who_asks_for_all() -> None:
+    timeline, device = Timeline(), Device()
+    timeline.later(device.span(1.0, 2.0))
+    timeline.collect()
+    assert device.asked == [False]
+    device.over = True
+    timeline.collect()
+    timeline.collect()
+    assert device.asked == [False, False]  # once read, never again
+    assert timeline.spans() == [Span("cuda:0 compute", "sum", 1.0, 2.0)]
+    device.over = False
+    timeline.later(device.span(3.0, 4.0))
+    assert [span.start for span in timeline.spans(since=2.0)] == [3.0]
+    assert device.asked == [False, False, True]
+
+
+def test_a_proof_has_its_own_spans_and_never_waits_for_them() -> None:
+    timeline, device = Timeline(), Device()
+    device.over = True
+    with timeline.span("load"):
+        pass
+    with timeline.about(proof=3) as found, timeline.span("commit", points=5):
+        timeline.later(device.span(1.0, 2.0))
+    with timeline.span("between"):
+        pass
+    assert [(s.name, s.facts) for s in found] == [
+        ("commit", {"proof": 3, "points": 5}), ("sum", {"proof": 3}),
+    ]  # fmt: skip
+    assert names(timeline.spans()) == ["sum", "load", "commit", "between"]
+    assert True not in device.asked
+
+
+def test_what_was_not_over_when_its_proof_ended_is_found_later() -> None:
+    timeline, device = Timeline(), Device()
+    with timeline.about(proof=1) as first:
+        timeline.later(device.span(1.0, 2.0))
+    assert list(first) == []
+    device.over = True
+    with timeline.about(proof=2) as second:
+        pass
+    assert list(second) == []
+    assert timeline.spans() == [Span("cuda:0 compute", "sum", 1.0, 2.0, {"proof": 1})]
+
+
+def test_proofs_of_two_threads_at_a_time() -> None:
+    timeline, both = Timeline(), threading.Barrier(2)
+    found: dict[int, list[Span]] = {}
+
+    def prove(number: int) -> None:
+        with timeline.about(proof=number) as spans:
+            both.wait()
+            with timeline.span(f"work {number}"):
+                both.wait()
+                for_it = contextvars.copy_context()
+                helper = threading.Thread(target=for_it.run, args=(help_with, number))
+                helper.start()
+                helper.join()
+        found[number] = list(spans)
+
+    def help_with(number: int) -> None:
+        with timeline.span(f"help {number}"):
+            both.wait()
+
+    threads = [threading.Thread(target=prove, args=(k,), name=f"prover {k}") for k in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number in (1, 2):
+        assert names(found[number]) == [f"help {number}", f"work {number}"]
+        assert {span.facts["proof"] for span in found[number]} == {number}
+    tracks = {span.track for span in timeline.spans() if span.name.startswith("work")}
+    assert tracks == {"prover 1", "prover 2"}
+
+
+def test_a_proof_within_a_proof_is_its_own() -> None:
+    timeline, other = Timeline(), Timeline()
+    with timeline.about(proof=1) as outer:
+        with other.about(proof=7) as inner, other.span("inner"):
+            pass
+        with timeline.span("outer"):
+            pass
+    assert [(s.name, s.facts) for s in outer] == [("outer", {"proof": 1})]
+    assert [(s.name, s.facts["proof"]) for s in inner] == [("inner", 7)]
+
+
+def test_memory_is_bounded() -> None:
+    timeline, device = Timeline(kept=50, pending=20), Device()
+    for proof in range(1000):
+        with timeline.about(proof=proof) as found:
+            for _ in range(60):
+                with timeline.span("x"):
+                    pass
+            timeline.later(device.span(1.0, 2.0))  # never over
+        assert len(found) == 50
+    device.asked.clear()
+    assert len(timeline.spans()) == 50
+    assert set(device.asked) == {True}
+    assert 10 <= len(device.asked) <= 20
+    assert timeline.dropped + len(device.asked) == 1000
+
+
+def test_a_device_far_behind_is_not_asked_at_every_span() -> None:
+    timeline, device = Timeline(pending=100), Device()
+    for _ in range(1000):
+        timeline.later(device.span(1.0, 2.0))
+    assert len(device.asked) <= 5 * 1000
+
+
+def test_closed_it_holds_nothing_of_a_device() -> None:
+    timeline, device, over = Timeline(), Device(), Device()
+    over.over = True
+    timeline.later(device.span(1.0, 2.0))
+    timeline.later(over.span(3.0, 4.0))
+    timeline.close()
+    assert timeline.dropped == 1
+    assert [span.start for span in timeline.spans()] == [3.0]
+    assert True not in device.asked + over.asked
+
+
+def test_a_lost_device_takes_no_other_spans_with_it() -> None:
+    def lost(wait: bool) -> Span | None:
+        raise KernelError(f"cuda:0: lost ({wait})")
+
+    timeline, device = Timeline(), Device()
+    with timeline.span("host"):
+        timeline.later(lost)
+        timeline.later(device.span(1.0, 2.0))
+    assert sorted(names(timeline.spans())) == ["host", "sum"]
+    assert timeline.dropped == 1
+
+
+# The file
+
+
+def read(trace: bytes) -> list[dict[str, Any]]:
+    """Trace Event Format, JSON Object Format: what must be there of the events used."""
+    document = json.loads(trace, parse_float=Decimal, parse_int=Decimal)
+    events = document["traceEvents"]
+    assert document["displayTimeUnit"] in ("ms", "ns")
+    for event in events:
+        assert event["ph"] in ("X", "M")
+        assert isinstance(event["name"], str)
+        assert all(event[key] == int(event[key]) for key in ("pid", "tid"))
+        if event["ph"] == "X":
+            assert event["ts"] >= 0
+            assert event["dur"] >= 0
+        else:
+            kind = {"process_name": "name", "thread_name": "name"}
+            kind |= {"process_sort_index": "sort_index", "thread_sort_index": "sort_index"}
+            assert set(event["args"]) == {kind[event["name"]]}
+    return list(events)
+
+
+def expect_nested(events: list[dict[str, Any]]) -> dict[str, list[list[str]]]:
+    """Per row: names from the outermost in, in the order of the file; two spans nest or do not overlap."""
+    found: dict[str, list[list[str]]] = {}
+    rows = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    for place, name in rows.items():
+        open_spans: list[tuple[Decimal, str]] = []
+        last = Decimal(0)
+        for event in events:
+            if event["ph"] != "X" or (event["pid"], event["tid"]) != place:
+                continue
+            start, end = event["ts"], event["ts"] + event["dur"]
+            assert start >= last
+            last = start
+            while open_spans and open_spans[-1][0] <= start:
+                open_spans.pop()
+            assert not open_spans or end <= open_spans[-1][0]
+            open_spans.append((end, event["name"]))
+            found.setdefault(name, []).append([n for _, n in open_spans])
+    return found
+
+
+def test_the_file_has_a_row_for_each_thread_and_stream() -> None:
+    spans = [
+        Span("MainThread", "commit", 10.0, 10.5),
+        Span("MainThread", "commit.a", 10.0, 10.25, {"points": 3}),
+        Span("cuda:0 upload", "copy to device", 10.1, 10.2, {"bytes": 1 << 40, "how": "pinned"}),
+        Span("cuda:0 compute", "sum g1", 10.2, 10.3),
+        Span("cuda:1 compute", "sum g2", 10.0000015, 10.0000025),
+        Span("staging for cuda:0", 'quoted "\\\n\u2028', 10.2, 10.3),
+    ]
+    events = read(chrome_trace(reversed(spans)))
+    processes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert processes == {0: "host", 1: "cuda:0", 2: "cuda:1"}
+    order = {e["pid"]: e["args"]["sort_index"] for e in events if e["name"] == "process_sort_index"}
+    assert order[0] < order[1] < order[2]
+    rows = {e["args"]["name"]: (e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
+    place = {
+        (e["pid"], e["tid"]): e["args"]["sort_index"]
+        for e in events
+        if e["name"] == "thread_sort_index"
+    }
+    assert place[rows["cuda:0 compute"]] < place[rows["cuda:0 upload"]]
+    assert len(set(rows.values())) == len(rows) == 5
+    assert expect_nested(events) == {
+        "MainThread": [["commit"], ["commit", "commit.a"]],
+        "cuda:0 upload": [["copy to device"]],
+        "cuda:0 compute": [["sum g1"]],
+        "cuda:1 compute": [["sum g2"]],
+        "staging for cuda:0": [['quoted "\\\n\u2028']],
+    }
+    one = {e["name"]: e for e in events if e["ph"] == "X"}
+    assert (one["commit"]["ts"], one["commit"]["dur"]) == (0, 500_000)
+    assert (one["sum g2"]["ts"], one["sum g2"]["dur"]) == (Decimal("1.5"), 1)
+    assert one["copy to device"]["args"] == {"bytes": 1 << 40, "how": "pinned"}
+
+
+def test_spans_that_overlap_on_one_track_get_rows_of_their_own() -> None:
+    spans = [Span("worker", f"{k}", 0.1 * k, 0.1 * k + 0.15) for k in range(6)]
+    rows = expect_nested(read(chrome_trace(spans)))
+    assert rows == {
+        "worker": [["0"], ["2"], ["4"]],
+        "worker (2)": [["1"], ["3"], ["5"]],
+    }
+
+
+def test_random_spans_make_a_file_that_nests() -> None:
+    dice = random.Random(4)
+    spans = []
+    for k in range(300):
+        start = dice.uniform(0, 1)
+        spans.append(Span(f"t{k % 3}", f"{k}", start, start + dice.choice([0, 1e-9, 0.01, 0.3])))
+    rows = expect_nested(read(chrome_trace(spans)))
+    assert sorted(row[-1] for names in rows.values() for row in names) == sorted(
+        span.name for span in spans
+    )
+
+
+def test_a_file_of_nothing() -> None:
+    assert [e["name"] for e in read(chrome_trace([]))] == ["process_name", "process_sort_index"]
