@@ -76,7 +76,7 @@ class Timeline:
         self._kept, self._most = kept, pending
         self._found: deque[Span] = deque(maxlen=kept)
         self._pending: deque[tuple[Resolve, _Scope | None]] = deque()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # what is dropped while it is held may record, too
 
     @contextmanager
     def about(self, **facts: Fact) -> Iterator[deque[Span]]:
@@ -115,6 +115,8 @@ class Timeline:
         """Read the devices' spans: those that are over, or all. What a lost device cannot tell is dropped."""
         with self._lock:
             for _ in range(len(self._pending)):
+                if not self._pending:
+                    return
                 resolve, scope = self._pending.popleft()
                 try:
                     span = resolve(wait)

@@ -187,7 +187,8 @@ class EmulatedMachine:
         self._copy("copy to device", memory.address, array.ctypes.data, array.nbytes, "staged")
 
     def upload_plain(self, memory: Memory, array: NDArray[Any]) -> None:
-        self.upload(memory, array)
+        expect_contiguous(array, memory)
+        self._copy("copy to device", memory.address, array.ctypes.data, array.nbytes, "pageable")
 
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         expect_contiguous(array, memory)

@@ -8,7 +8,8 @@ stay with the query. What does not fit the memory plan stays in host memory and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import zip_longest
 from typing import Any
 
@@ -169,15 +170,17 @@ class CudaBackend:
         sparse_matrix, w = matrix_of(matrix), vector_of(witness, "product")
         if w.bit_reversed:
             w = self._natural(w, witness.length)
-        out = sparse.product(
-            self._machine, self.curve, sparse_matrix, w.memory, witness.length, size
-        )
+        with self._recorded("product", rows=size):
+            out = sparse.product(
+                self._machine, self.curve, sparse_matrix, w.memory, witness.length, size
+            )
         return self._scalars(Vector(out, size.bit_count() == 1), size)
 
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
         """``values`` cannot be used afterwards."""
         memory, log_n = self._consumed(values, "ntt", bit_reversed=inverse)
-        self._transforms.transform(memory, log_n, root, inverse=inverse, shift=shift)
+        with self._recorded("ntt", log_n=log_n):
+            self._transforms.transform(memory, log_n, root, inverse=inverse, shift=shift)
         return self._scalars(Vector(memory, bit_reversed=not inverse), 1 << log_n)
 
     def extend(self, values: Sequence[Buffer], root: int, shift: int) -> list[Buffer]:
@@ -186,7 +189,8 @@ class CudaBackend:
         log_n = max((log for _, log in given), default=0)
         for (first, _), second in zip_longest(given[::2], given[1::2]):
             other = second[0] if second else None
-            self._transforms.extend(first, log_n, root, shift, second=other)
+            with self._recorded("extend", log_n=log_n, vectors=2 if second else 1):
+                self._transforms.extend(first, log_n, root, shift, second=other)
         return [self._scalars(Vector(memory, bit_reversed=True), 1 << log_n) for memory, _ in given]
 
     def pointwise(
@@ -215,7 +219,8 @@ class CudaBackend:
             given[k].memory if k in given else 0 for k in ("a", "b", "minus")
         ]
         factor = self._residence.constant(self._machine, scale) if scale != 1 else 0
-        self._launch("pointwise", n, *words, factor, out, n)
+        with self._recorded("pointwise", elements=n):
+            self._launch("pointwise", n, *words, factor, out, n)
         result = Vector(out, given["a"].bit_reversed)
         if into is None:
             return self._scalars(result, n)
@@ -229,8 +234,12 @@ class CudaBackend:
     def start_msm(
         self, bases: Buffer, scalars: Buffer, wires: object = None
     ) -> Callable[[], Points]:
-        """Queued when this returns."""
-        collect = self._sums.start(bases, scalars, wires)
+        """Queued when this returns; of points in host memory every batch is a span of its own."""
+        resident = isinstance(bases_of(bases).points, Memory)
+        facts = {"points": bases.length}
+        span = self._recorded(f"sum {bases.kind}", **facts) if resident else nullcontext()
+        with span:
+            collect = self._sums.start(bases, scalars, wires)
         return lambda: Points(self.curve, bases.kind, collect())
 
     def combine(self, points: Points, scalars: Scalars) -> Points:
@@ -266,6 +275,13 @@ class CudaBackend:
     def resident_bytes(self) -> int:
         """Of matrices, points and their maps that are still in use."""
         return self._residence.resident_bytes()
+
+    @contextmanager
+    def _recorded(self, name: str, **facts: int) -> Iterator[None]:
+        """What is queued inside as one span of the compute stream: two events, 3 us each."""
+        start = self._machine.mark()
+        yield
+        self._machine.record(name, start, self._machine.mark(), **facts)
 
     def _scalars(self, value: Vector, length: int, *, montgomery: bool = True) -> Buffer:
         return Buffer(self.curve, "scalar", length, montgomery, value)

@@ -192,10 +192,10 @@ class CudaMachine:
     def upload_plain(self, memory: Memory, array: NDArray[Any]) -> None:
         """Through the driver's buffers."""
         source = _bytes(memory, array)
-        self.card.enter()
-        self.card.driver.cuMemcpyHtoDAsync(
-            self._used(memory), source.ctypes.data, source.nbytes, self._stream.handle
-        )
+        with self._copying(TO_DEVICE, source.nbytes, "pageable"), self._waiting("a copy"):
+            self.card.driver.cuMemcpyHtoDAsync(
+                self._used(memory), source.ctypes.data, source.nbytes, self._stream.handle
+            )
 
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         """Through pinned memory; waits."""

@@ -108,9 +108,7 @@ class Inside(Staged):
             return
         self._copied = True
         if len(self._words):
-            start = self._stream.mark()
             self._stream.upload_plain(self.memory, self._words)
-            self._stream.record("copy", start, self._stream.mark(), bytes=self._words.nbytes)
         self._check()
 
 
