@@ -70,7 +70,8 @@ class CudaBackend:
         self._longest = longest_sum
         self._residence = residence or Residence(curve, threads, transfers or Transfers())
         self._residence.opened += 1
-        self._sums = Sums(machine, curve, threads, longest_sum)
+        streamed = Streamed(machine, curve, self._residence.transfers.batches)
+        self._sums = Sums(machine, curve, threads, longest_sum, streamed)
         self._residence.sums.add(self._sums)
         self._transforms = Transforms(machine, curve, tables=self._residence.tables)
         self._upload = machine.beside("upload")

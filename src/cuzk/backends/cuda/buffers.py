@@ -59,6 +59,7 @@ class Bases:
     points: Memory | Points
     tables: Memory | None = None
     plan: WindowPlan | None = None
+    indices: dict[int, tuple[Memory, Ready, Wires]] = field(default_factory=dict)
     maps: dict[tuple[int, ...], WireMap] = field(default_factory=dict)
     ready: Ready | None = None
     pages: HeldPages | None = None
@@ -73,7 +74,20 @@ class Bases:
     @property
     def nbytes(self) -> int:
         """Device memory that stays taken."""
-        return self.point_bytes + sum(m.row_of.nbytes for m in self.maps.values() if m.row_of)
+        indices = sum(memory.nbytes for memory, *_ in self.indices.values())
+        maps = sum(m.row_of.nbytes for m in self.maps.values() if m.row_of)
+        return self.point_bytes + indices + maps
+
+    def index_of(self, machine: Machine, wires: Wires) -> Memory | None:
+        """An array's copy on the device, made once: the array is kept alive, found again by its identity."""
+        if isinstance(wires, range):
+            return None
+        with self.lock:
+            if id(wires) not in self.indices:
+                self.indices[id(wires)] = uploaded(machine, wires), Ready(machine), wires
+            memory, ready, _ = self.indices[id(wires)]
+        ready.before(machine)
+        return memory
 
 
 def vector_of(buffer: Buffer, verb: str) -> Vector:
@@ -117,11 +131,18 @@ def blocks(machine: Machine, n: int) -> int:
     return grid(machine, n, THREADS, 64)
 
 
-def gathered(machine: Machine, curve: Curve, value: Vector, n: int, wires: Wires) -> Memory:
-    """The elements at ``wires`` of a vector of n, in that order."""
+def gathered(
+    machine: Machine,
+    curve: Curve,
+    value: Vector,
+    n: int,
+    wires: Wires,
+    index: Memory | None = None,
+) -> Memory:
+    """The elements at ``wires`` of a vector of n, in that order; ``index`` is an array's copy on the device."""
     count = len(wires)
     out = machine.alloc(8 * curve.fr_words * count)
-    start, step, index = run_of(machine, wires)
+    start, step, index = (0, 0, index) if index else run_of(machine, wires)
     machine.launch(
         Unit("vector.cu", curve), "gather", blocks(machine, count), THREADS,
         value.memory, index or 0, start, step % 2**64, out, count, order(value, n),

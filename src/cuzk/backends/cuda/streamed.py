@@ -1,0 +1,189 @@
+"""Sums whose points are in host memory: copied batch by batch on a stream of their own while others are computed.
+
+    copy stream      copy 0 | copy 1 |       copy 2 (behind compute 0) |
+    compute stream   digits | compute 0    | compute 1        | compute 2 | rows, columns, copy back
+
+Each batch is computed behind the event that follows its copy, and its slot is filled again behind the event
+that follows its last reader (:mod:`cuzk.backends.cuda.ring`). Three forms:
+
+- *kept*: buckets are kept across batches (:mod:`cuzk.backends.cuda.kept`); nothing waits on the host.
+- *deferred*: each batch is a sum of its own with its own windows and buckets, on stream i & 1; the host takes
+  batch i - 1 when batch i is queued, and the last one from its own stream.
+- *each*: the same on one stream, taken at once. Both are there to be measured against.
+
+The digits of ``AHEAD`` further batches are sorted before a batch is computed: they need no points, so that the
+first copies are not waited for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cuzk.backends.cuda.arrivals import Feeder
+from cuzk.backends.cuda.batches import Sizes, batches
+from cuzk.backends.cuda.digits import Digits, sort_digits
+from cuzk.backends.cuda.kept import Kept
+from cuzk.backends.cuda.machine import Machine, Memory, Pin
+from cuzk.backends.cuda.ring import SLOTS, Landing, Ring
+from cuzk.backends.cuda.sums import Group, start_sum
+from cuzk.backends.cuda.windows import WindowPlan
+from cuzk.curves import Curve
+from cuzk.vectors import Points, Words
+
+AHEAD = 2
+SPREAD = 16  # batches whose points share windows at most: where batches are short, so is memory for buckets
+
+Form = Literal["kept", "deferred", "each"]
+Collect = Callable[[], Words]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Points in host memory, one or more, and what they are multiplied by.
+
+    ``scalars`` gives those of a range of points, in their order, on the machine that it is called with;
+    ``plan`` the windows for so many points. ``added`` sums up the points that batches gave, on the host.
+    """
+
+    points: Points
+    pin: Pin | None
+    scalars: Callable[[Machine, range], Memory]
+    montgomery: bool
+    plan: Callable[[int], WindowPlan]
+    added: Callable[[Sequence[Words]], Words]
+
+    @property
+    def row_bytes(self) -> int:
+        """A point's."""
+        return 8 * self.points.curve.point_words(self.points.group)
+
+
+class Streamed:
+    """The streamed sums of one machine; they follow one another through the same slots."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        curve: Curve,
+        form: Form = "kept",
+        sizes: Sizes | None = None,
+        *,
+        slots: int = SLOTS,
+        ahead: int = AHEAD,
+    ) -> None:
+        self.form = form
+        self._machine = machine
+        self._curve = curve
+        self._sizes = sizes
+        self._slots = slots
+        self._ahead = ahead
+        self._ring: Ring | None = None
+        self._beside: Machine | None = None
+
+    def start(self, terms: Terms, most: int) -> Collect:
+        """Queue a sum, ``most`` points at a time; the function returned waits for it.
+
+        The points stay what they are until it was called. With points that are not pinned the host stages all
+        batches but the last before this returns; *deferred* and *each* wait for all sums but the last and all.
+        """
+        cut = batches(len(terms.points), most, self._sizes)
+        with self._landings(terms, cut) as landings:
+            if self.form == "kept":
+                return self._kept(
+                    terms, cut, landings, terms.plan(min(cut[-1].stop, SPREAD * most))
+                )
+            if self.form == "deferred":
+                return self._deferred(terms, cut, landings)
+            return self._each(terms, cut, landings)
+
+    def drop(self) -> None:
+        """Give back the memory that stays between sums."""
+        if self._ring:
+            self._ring.drop()
+
+    def _kept(
+        self, terms: Terms, cut: list[range], landings: Iterator[Landing], plan: WindowPlan
+    ) -> Collect:
+        machine = self._machine
+        kept = Kept(Group(machine, self._curve, terms.points.group), plan)
+        sorted_ones, waiting = deque[Digits](), deque(cut)
+        for rows, landing in zip(cut, landings, strict=True):
+            while waiting and len(sorted_ones) <= self._ahead:
+                sorted_ones.append(self._digits(machine, terms, waiting.popleft(), plan))
+            landing.before(machine)
+            start = machine.mark()
+            kept.add(landing.points, sorted_ones.popleft())
+            landing.leave(machine)
+            machine.record("batch", start, machine.mark(), points=len(rows))
+        wait = kept.start()
+        return lambda: terms.added([wait()])
+
+    def _deferred(self, terms: Terms, cut: list[range], landings: Iterator[Landing]) -> Collect:
+        lanes = self._lanes()
+        found: list[Words] = []
+        running: Collect | None = None
+        for i, (rows, landing) in enumerate(zip(cut, landings, strict=True)):
+            started = self._whole(lanes[i & 1], terms, rows, landing)
+            if running:
+                found.append(running())
+            running = started
+        last = running
+        return lambda: terms.added([*found, last()] if last else found)
+
+    def _each(self, terms: Terms, cut: list[range], landings: Iterator[Landing]) -> Collect:
+        found = [
+            self._whole(self._machine, terms, rows, landing)()
+            for rows, landing in zip(cut, landings, strict=True)
+        ]
+        return lambda: terms.added(found)
+
+    def _whole(self, lane: Machine, terms: Terms, rows: range, landing: Landing) -> Collect:
+        """A batch as a sum of its own, on one of the streams."""
+        start = lane.mark()
+        digits = self._digits(lane, terms, rows, terms.plan(len(rows)))
+        landing.before(lane)
+        collect = start_sum(lane, self._curve, terms.points.group, landing.points, digits)
+        landing.leave(lane)
+        lane.record("batch", start, lane.mark(), points=len(rows))
+        return collect
+
+    def _digits(self, lane: Machine, terms: Terms, rows: range, plan: WindowPlan) -> Digits:
+        return sort_digits(
+            lane, self._curve, terms.scalars(lane, rows), len(rows), plan,
+            montgomery=terms.montgomery, bit_reversed=False,
+        )  # fmt: skip
+
+    def _lanes(self) -> tuple[Machine, Machine]:
+        """Two streams, what is queued on this one before the second goes on."""
+        if self._beside is None:
+            self._beside = self._machine.beside("compute 1")
+        self._beside.after(self._machine.mark())
+        return self._machine, self._beside
+
+    @contextmanager
+    def _landings(self, terms: Terms, cut: list[range]) -> Iterator[Iterator[Landing]]:
+        """Batches on their way, as many ahead as there are slots; whatever happens, no slot stays half used."""
+        if self._ring is None:
+            self._ring = Ring(Feeder(self._machine), self._slots)
+        ring, room = self._ring, terms.row_bytes * max(map(len, cut), default=0)
+
+        def sent() -> Iterator[Landing]:
+            under_way = deque[Landing]()
+            for rows in cut:
+                if len(under_way) == len(ring):
+                    yield under_way.popleft()
+                words = np.ascontiguousarray(terms.points.words[rows.start : rows.stop])
+                under_way.append(ring.send(words, terms.pin, room))
+            yield from under_way
+
+        try:
+            yield sent()
+        except BaseException:
+            ring.drop()
+            raise

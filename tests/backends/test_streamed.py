@@ -1,0 +1,185 @@
+"""Sums over points in host memory, in every form and number of batches, against the native core's unbatched ones."""
+
+from __future__ import annotations
+
+import gc
+import mmap
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from test_cuda_msm import by_cpu, some_points, some_scalars
+
+from cuzk.backends import Buffer
+from cuzk.backends.cuda import CudaBackend, device
+from cuzk.backends.cuda.batches import Sizes
+from cuzk.backends.cuda.buffers import Bases
+from cuzk.backends.cuda.machine import Machine
+from cuzk.backends.cuda.msm import Sums
+from cuzk.backends.cuda.streamed import Form, Streamed
+from cuzk.curves import BN254, Curve
+from cuzk.errors import OutOfMemory
+from cuzk.vectors import Points, Scalars
+from emulator import EmulatedMachine
+from emulator.driver import FakeDriver, install
+
+FORMS: tuple[Form, ...] = get_args(Form)
+EIGHT = 8  # points of a batch
+
+
+class Case:
+    """A backend whose sums over host points go in batches of ``longest`` points."""
+
+    def __init__(
+        self, machine: Machine, curve: Curve, form: Form, longest: int = EIGHT, *, pin: bool = True
+    ) -> None:  # fmt: skip
+        self.machine = machine
+        self.backend = CudaBackend(curve, machine)
+        sizes = Sizes(
+            first=1e-9, growth=1.0, least=longest
+        )  # all of one length, the last one shorter
+        self.streamed = Streamed(machine, curve, form, sizes)
+        self.sums = Sums(machine, curve, 1, longest, self.streamed)
+        self.pin = pin
+
+    def start(self, points: Points, scalars: Scalars, wires: object = None) -> Callable[[], Any]:
+        pages = np.empty(
+            (mmap.PAGESIZE, points.words.shape[1]), np.uint64
+        )  # more than a page of bytes
+        pages[: len(points)] = points.words
+        points = Points(points.curve, points.group, pages[: len(points)])
+        bases = Bases(points, pin=self.machine.pin(pages) if self.pin else None)
+        buffer = Buffer(points.curve, points.group, len(points), True, bases)
+        return self.sums.start(buffer, self.backend.put(scalars), wires)
+
+    def sum(self, points: Points, scalars: Scalars, wires: object = None) -> list[int]:
+        return list(self.start(points, scalars, wires)()[0])
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest) -> Form:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    ("group", "n"), [("g1", n) for n in (0, 1, 8, 9, 16, 24, 35)] + [("g2", 20)]
+)
+def test_batches(curve: Curve, group: str, n: int, form: Form) -> None:
+    """None, one, two, three and five; infinities, equal points, zeros, ones and minus ones are among them."""
+    points, scalars = some_points(curve, group, n), some_scalars(curve, max(n, 1))
+    machine = EmulatedMachine(1 << 26)
+    wires = range(n)
+    assert Case(machine, curve, form).sum(points, scalars, wires) == by_cpu(points, scalars, wires)
+    assert [name for name, _, _ in machine.launches].count("recode") == -(-n // EIGHT)
+    gc.collect()
+    assert not machine.pins
+
+
+@pytest.mark.parametrize("in_montgomery", [False, True])
+def test_wires(form: Form, in_montgomery: bool) -> None:
+    curve, n = BN254, 21
+    points = some_points(curve, "g1", n)
+    scalars = some_scalars(curve, n + 8, montgomery=in_montgomery)
+    repeated = np.array([5, 3, 3, 28] * 5 + [0], np.uint32)
+    for wires in (
+        range(3, n + 3),
+        range(n + 7, 7, -1),
+        np.arange(5, n + 5, dtype=np.uint32),
+        repeated,
+    ):
+        case = Case(EmulatedMachine(1 << 26), curve, form)
+        assert case.sum(points, scalars, wires) == by_cpu(points, scalars, wires)
+
+
+def test_a_bit_reversed_vector(form: Form) -> None:
+    """As h is: a transform's result."""
+    curve = BN254
+    values, points = some_scalars(curve, 16, montgomery=True), some_points(curve, "g1", 15)
+    case = Case(EmulatedMachine(1 << 26), curve, form, 4)
+    h = case.backend.ntt(case.backend.put(values), curve.root_of_unity(4))
+    natural = case.backend.get(h)
+    assert isinstance(natural, Scalars)
+    bases = Buffer(curve, "g1", 15, True, Bases(points))
+    assert list(case.sums.start(bases, h, range(15))()[0]) == by_cpu(points, natural, range(15))
+
+
+@pytest.mark.parametrize("value", [0, 1, -1])
+def test_equal_scalars(form: Form, value: int) -> None:
+    """One bucket is added to by every batch, from the middle and the ends of slices."""
+    curve, n = BN254, 100
+    points = some_points(curve, "g1", n)
+    scalars = Scalars.from_ints(curve, [value % curve.r] * n)
+    case = Case(EmulatedMachine(1 << 27), curve, form, 40)
+    assert case.sum(points, scalars) == by_cpu(points, scalars)
+
+
+def test_equal_points(form: Form) -> None:
+    """A batch adds to a bucket the point that it holds, or its opposite."""
+    curve = BN254
+    first = some_points(curve, "g1", 1)
+    points = Points(curve, "g1", np.repeat(first.words, 24, axis=0))
+    for values in ([3] * 24, [3, curve.r - 3] * 12, [3] * 8 + [curve.r - 3] * 16):
+        scalars = Scalars.from_ints(curve, values)
+        found = Case(EmulatedMachine(1 << 26), curve, form).sum(points, scalars)
+        assert found == by_cpu(points, scalars)
+
+
+@pytest.mark.parametrize("longest", [40, 75, 150])
+def test_growing_batches(longest: int, form: Form) -> None:
+    n = 150
+    points, scalars = some_points(BN254, "g1", n), some_scalars(BN254, n)
+    case = Case(EmulatedMachine(1 << 27), BN254, form, longest)
+    case.streamed = case.sums.streamed = Streamed(case.machine, BN254, form, Sizes(1 / 7, 2.0, 4))
+    assert case.sum(points, scalars) == by_cpu(points, scalars)
+
+
+def test_sums_one_behind_the_other(form: Form) -> None:
+    """Through the same slots, all queued before the first is waited for."""
+    curve, sizes = BN254, (("g1", 20), ("g2", 9), ("g1", 30))
+    case = Case(EmulatedMachine(1 << 27), curve, form)
+    given = [(some_points(curve, group, n), some_scalars(curve, n)) for group, n in sizes]
+    started = [case.start(*each) for each in given]
+    assert [list(wait()[0]) for wait in started] == [by_cpu(*each) for each in given]
+
+
+@pytest.fixture(params=[1, 2, 3])
+def eager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    return install(FakeDriver(eager=request.param), monkeypatch)
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_streams_that_run_ahead(eager: FakeDriver, form: Form, pinned: bool) -> None:
+    """Two sums, so that slots are filled again: a guard that is missing gives a wrong sum with some seed."""
+    curve, n = BN254, 24
+    case = Case(device.open_machine(0, curve), curve, form, pin=pinned)
+    given = [(some_points(curve, group, n), some_scalars(curve, n)) for group in ("g1", "g1")]
+    started = [case.start(*each) for each in given]
+    assert [list(wait()[0]) for wait in started] == [by_cpu(*each) for each in given]
+    del case, started
+    gc.collect()
+    assert not eager.registered
+    assert not eager.pinned
+    assert not eager.used
+
+
+def test_memory_that_is_not_there(form: Form) -> None:
+    """Shorter batches from then on; nothing stays taken where even those do not fit."""
+    n, machine = 1500, EmulatedMachine(1 << 26)
+    points, scalars = some_points(BN254, "g1", n), some_scalars(BN254, n)
+    case = Case(machine, BN254, form, n)
+    held = machine.alloc(machine.free_bytes() - (1250 << 10))
+    assert case.sum(points, scalars) == by_cpu(points, scalars)
+    assert 0 < machine.refused < 6
+    assert case.sums.longest is not None
+    assert case.sums.longest < n
+    case.streamed.drop()
+    gc.collect()
+    more = machine.alloc(machine.free_bytes() - (60 << 10))
+    before = machine.used
+    with pytest.raises(OutOfMemory):
+        case.sum(points, scalars)
+    gc.collect()
+    assert machine.used == before
+    del held, more
+    assert case.sum(points, scalars) == by_cpu(points, scalars)
