@@ -17,14 +17,15 @@ from cuzk.backends.cuda.batches import Sizes
 from cuzk.backends.cuda.buffers import Bases
 from cuzk.backends.cuda.machine import Machine
 from cuzk.backends.cuda.msm import Sums
-from cuzk.backends.cuda.streamed import Form, Streamed
+from cuzk.backends.cuda.streamed import Streamed
+from cuzk.backends.cuda.transfers import CHOICES
 from cuzk.curves import BN254, Curve
 from cuzk.errors import OutOfMemory
 from cuzk.vectors import Points, Scalars
 from emulator import EmulatedMachine
 from emulator.driver import FakeDriver, install
 
-FORMS: tuple[Form, ...] = get_args(Form)
+FORMS = CHOICES["batches"]
 EIGHT = 8  # points of a batch
 
 
@@ -32,24 +33,21 @@ class Case:
     """A backend whose sums over host points go in batches of ``longest`` points."""
 
     def __init__(
-        self, machine: Machine, curve: Curve, form: Form, longest: int = EIGHT, *, pin: bool = True
+        self, machine: Machine, curve: Curve, form: str, longest: int = EIGHT, *, pin: bool = True
     ) -> None:  # fmt: skip
         self.machine = machine
         self.backend = CudaBackend(curve, machine)
-        sizes = Sizes(
-            first=1e-9, growth=1.0, least=longest
-        )  # all of one length, the last one shorter
+        sizes = Sizes(1e-9, 1.0, longest)  # all of one length, the last one shorter
         self.streamed = Streamed(machine, curve, form, sizes)
         self.sums = Sums(machine, curve, 1, longest, self.streamed)
         self.pin = pin
 
     def start(self, points: Points, scalars: Scalars, wires: object = None) -> Callable[[], Any]:
-        pages = np.empty(
-            (mmap.PAGESIZE, points.words.shape[1]), np.uint64
-        )  # more than a page of bytes
+        width = points.words.shape[1]
+        pages = np.empty((mmap.PAGESIZE, width), np.uint64)  # more than a page of bytes
         pages[: len(points)] = points.words
         points = Points(points.curve, points.group, pages[: len(points)])
-        bases = Bases(points, pin=self.machine.pin(pages) if self.pin else None)
+        bases = Bases(points, pages=self.machine.pin(pages) if self.pin else None)
         buffer = Buffer(points.curve, points.group, len(points), True, bases)
         return self.sums.start(buffer, self.backend.put(scalars), wires)
 
@@ -58,14 +56,14 @@ class Case:
 
 
 @pytest.fixture(params=FORMS)
-def form(request: pytest.FixtureRequest) -> Form:
+def form(request: pytest.FixtureRequest) -> str:
     return request.param  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
     ("group", "n"), [("g1", n) for n in (0, 1, 8, 9, 16, 24, 35)] + [("g2", 20)]
 )
-def test_batches(curve: Curve, group: str, n: int, form: Form) -> None:
+def test_batches(curve: Curve, group: str, n: int, form: str) -> None:
     """None, one, two, three and five; infinities, equal points, zeros, ones and minus ones are among them."""
     points, scalars = some_points(curve, group, n), some_scalars(curve, max(n, 1))
     machine = EmulatedMachine(1 << 26)
@@ -77,7 +75,7 @@ def test_batches(curve: Curve, group: str, n: int, form: Form) -> None:
 
 
 @pytest.mark.parametrize("in_montgomery", [False, True])
-def test_wires(form: Form, in_montgomery: bool) -> None:
+def test_wires(form: str, in_montgomery: bool) -> None:
     curve, n = BN254, 21
     points = some_points(curve, "g1", n)
     scalars = some_scalars(curve, n + 8, montgomery=in_montgomery)
@@ -92,7 +90,7 @@ def test_wires(form: Form, in_montgomery: bool) -> None:
         assert case.sum(points, scalars, wires) == by_cpu(points, scalars, wires)
 
 
-def test_a_bit_reversed_vector(form: Form) -> None:
+def test_a_bit_reversed_vector(form: str) -> None:
     """As h is: a transform's result."""
     curve = BN254
     values, points = some_scalars(curve, 16, montgomery=True), some_points(curve, "g1", 15)
@@ -105,7 +103,7 @@ def test_a_bit_reversed_vector(form: Form) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1, -1])
-def test_equal_scalars(form: Form, value: int) -> None:
+def test_equal_scalars(form: str, value: int) -> None:
     """One bucket is added to by every batch, from the middle and the ends of slices."""
     curve, n = BN254, 100
     points = some_points(curve, "g1", n)
@@ -114,7 +112,7 @@ def test_equal_scalars(form: Form, value: int) -> None:
     assert case.sum(points, scalars) == by_cpu(points, scalars)
 
 
-def test_equal_points(form: Form) -> None:
+def test_equal_points(form: str) -> None:
     """A batch adds to a bucket the point that it holds, or its opposite."""
     curve = BN254
     first = some_points(curve, "g1", 1)
@@ -126,7 +124,7 @@ def test_equal_points(form: Form) -> None:
 
 
 @pytest.mark.parametrize("longest", [40, 75, 150])
-def test_growing_batches(longest: int, form: Form) -> None:
+def test_growing_batches(longest: int, form: str) -> None:
     n = 150
     points, scalars = some_points(BN254, "g1", n), some_scalars(BN254, n)
     case = Case(EmulatedMachine(1 << 27), BN254, form, longest)
@@ -134,7 +132,7 @@ def test_growing_batches(longest: int, form: Form) -> None:
     assert case.sum(points, scalars) == by_cpu(points, scalars)
 
 
-def test_sums_one_behind_the_other(form: Form) -> None:
+def test_sums_one_behind_the_other(form: str) -> None:
     """Through the same slots, all queued before the first is waited for."""
     curve, sizes = BN254, (("g1", 20), ("g2", 9), ("g1", 30))
     case = Case(EmulatedMachine(1 << 27), curve, form)
@@ -149,7 +147,7 @@ def eager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Fa
 
 
 @pytest.mark.parametrize("pinned", [True, False])
-def test_streams_that_run_ahead(eager: FakeDriver, form: Form, pinned: bool) -> None:
+def test_streams_that_run_ahead(eager: FakeDriver, form: str, pinned: bool) -> None:
     """Two sums, so that slots are filled again: a guard that is missing gives a wrong sum with some seed."""
     curve, n = BN254, 24
     case = Case(device.open_machine(0, curve), curve, form, pin=pinned)
@@ -163,7 +161,7 @@ def test_streams_that_run_ahead(eager: FakeDriver, form: Form, pinned: bool) -> 
     assert not eager.used
 
 
-def test_memory_that_is_not_there(form: Form) -> None:
+def test_memory_that_is_not_there(form: str) -> None:
     """Shorter batches from then on; nothing stays taken where even those do not fit."""
     n, machine = 1500, EmulatedMachine(1 << 26)
     points, scalars = some_points(BN254, "g1", n), some_scalars(BN254, n)

@@ -34,6 +34,7 @@ from cuzk.backends.cuda.msm import Sums
 from cuzk.backends.cuda.ntt import Transforms
 from cuzk.backends.cuda.residence import Residence
 from cuzk.backends.cuda.staged import Ahead, Inside, Staged
+from cuzk.backends.cuda.streamed import Streamed
 from cuzk.backends.cuda.transfers import Transfers
 from cuzk.curves import Curve
 from cuzk.errors import DeviceUnavailable, KernelError

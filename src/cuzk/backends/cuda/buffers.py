@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from cuzk.backends import Buffer
 from cuzk.backends.cuda.digits import Digits, WindowPlan
-from cuzk.backends.cuda.machine import Machine, Memory, Unit, grid, uploaded
-from cuzk.backends.cuda.pinning import HeldPages
+from cuzk.backends.cuda.machine import Machine, Memory, Pin, Unit, grid, uploaded
 from cuzk.backends.cuda.ready import Ready
 from cuzk.backends.cuda.rows import number_rows
 from cuzk.backends.cuda.sparse import DeviceMatrix
@@ -62,7 +61,7 @@ class Bases:
     indices: dict[int, tuple[Memory, Ready, Wires]] = field(default_factory=dict)
     maps: dict[tuple[int, ...], WireMap] = field(default_factory=dict)
     ready: Ready | None = None
-    pages: HeldPages | None = None
+    pages: Pin | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property

@@ -21,7 +21,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -39,7 +38,6 @@ from cuzk.vectors import Points, Words
 AHEAD = 2
 SPREAD = 16  # batches whose points share windows at most: where batches are short, so is memory for buckets
 
-Form = Literal["kept", "deferred", "each"]
 Collect = Callable[[], Words]
 
 
@@ -71,7 +69,7 @@ class Streamed:
         self,
         machine: Machine,
         curve: Curve,
-        form: Form = "kept",
+        form: str = "kept",
         sizes: Sizes | None = None,
         *,
         slots: int = SLOTS,
