@@ -52,6 +52,7 @@ BELOW_MACHINE = {
     "staging",
     "pins",
     "stream",
+    "queues",
     "kernels",
     "cache",
 }  # of backends/cuda

@@ -24,7 +24,7 @@ def rows(count: int, nbytes: int = PAGES) -> list[NDArray[np.uint8]]:
 
 
 def staging_threads() -> list[str]:
-    return [t.name for t in threading.enumerate() if t.name.endswith("staging")]
+    return [t.name for t in threading.enumerate() if t.name.startswith("staging")]
 
 
 @pytest.fixture(params=["emulator", "lazy", "eager"])

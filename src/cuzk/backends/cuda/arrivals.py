@@ -109,18 +109,21 @@ class _Lane:
                 self._steps.append((partial(context.run, step), arrival))
                 if not self._working:
                     name = f"staging for {self.machine.name}"  # a track of the host's
-                    self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+                    self._thread = threading.Thread(target=self._work, name=name)
                     self._thread.start()
 
     def close(self) -> None:
         """Give up what was not begun; returns when no thread works here."""
+        self.stop()
+        if self._thread and self._thread.is_alive():
+            self._thread.join()
+
+    def stop(self) -> None:
+        """The same without waiting, for a finaliser, which may find any lock taken that the thread needs."""
         with self.ready:
             self._closed = True
-            if self._steps:
-                self._fail(self._ended(), None)
-            thread = self._thread
-        if thread and thread is not threading.current_thread() and thread.is_alive():
-            thread.join()
+            given_up = self._fail(self._ended(), None) if self._steps else None
+        del given_up
 
     def _ended(self) -> KernelError:
         return KernelError(f"{self.machine.name}: send: expected an open feeder, found it closed")
@@ -145,7 +148,8 @@ class _Lane:
             if isinstance(error, BackendError):
                 error.__traceback__ = None  # its frames hold memory, and the message says it all
             with self.ready:
-                self._fail(error, arrival)
+                given_up = self._fail(error, arrival)
+            del given_up
         else:
             with self.ready:
                 if arrival:
@@ -153,8 +157,11 @@ class _Lane:
                 self.ready.notify_all()
         return True
 
-    def _fail(self, error: Exception, arrival: Arrival | None) -> None:
-        """That copy and all that wait; what orders later ones still does."""
+    def _fail(self, error: Exception, arrival: Arrival | None) -> object:
+        """That copy and all that wait; what orders later ones still does.
+
+        Gives what they held, to be dropped when nothing is locked: pins are let go.
+        """
         failure = _Failure(error)
         waiting, self._steps = self._steps, deque()
         if arrival:
@@ -167,6 +174,7 @@ class _Lane:
                     step()
         self._failure = weakref.ref(failure)
         self.ready.notify_all()
+        return waiting
 
 
 class Feeder:
@@ -179,7 +187,7 @@ class Feeder:
     def __init__(self, machine: Machine, role: str = "copy") -> None:
         self._machine = machine.beside(role)
         self._lane = _Lane(self._machine)
-        weakref.finalize(self, self._lane.close)
+        weakref.finalize(self, self._lane.stop)
 
     def alloc(self, nbytes: int) -> Memory:
         """Memory that nothing queued anywhere still uses: a copy into it waits for no other stream."""

@@ -26,7 +26,6 @@ from cuzk.curves import Curve
 from cuzk.errors import DeviceUnavailable, KernelError
 from cuzk.timeline import Span, Timeline
 
-NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: no order with the legacy default stream
 TO_DEVICE, TO_HOST = "copy to device", "copy to host"
 _cards: dict[int, Card] = {}  # a process has one context of a device
 _cards_lock = threading.Lock()
@@ -138,7 +137,7 @@ class CudaMachine:
         self.track = f"{self.name} {role}"
         self.timeline = timeline or Timeline()
         card.enter()
-        self._stream = Stream(card, card.driver.cuStreamCreate(NON_BLOCKING))
+        self._stream = Stream(card, card.queues.open())
         self._origin: Origin | None = None  # of the last mark: kept for the next
 
     def beside(self, role: str) -> CudaMachine:
@@ -158,14 +157,16 @@ class CudaMachine:
 
     def send(self, memory: Memory, array: NDArray[Any]) -> None:
         """Straight from the array's pages."""
-        source = _bytes(memory, array)
-        first = source.ctypes.data
-        pinned = self.card.pins.pinned(source)
+        source, to = _bytes(memory, array), self._used(memory)
+        first, stream = source.ctypes.data, self._stream
+
+        def copy(start: int, end: int) -> None:
+            self.card.driver.cuMemcpyHtoDAsync(
+                to + start - first, start, end - start, stream.handle
+            )
+
         with self._copying(TO_DEVICE, source.nbytes, "pinned"):
-            for start, end in pinned.pieces(first, first + source.nbytes):
-                self.card.driver.cuMemcpyHtoDAsync(
-                    self._used(memory) + start - first, start, end - start, self._stream.handle
-                )
+            self.card.pins.send(source, stream.queue, copy)
 
     def prepare(self, curve: Curve) -> None:
         """Compile (or take from the cache) and load every kernel of a curve."""
@@ -267,7 +268,7 @@ class CudaMachine:
         """A point in the stream, for :meth:`milliseconds` and :meth:`moment`."""
         self.card.enter()
         self._origin = self.card.clock.origin()
-        return Mark(self._stream, self._origin, self.track)
+        return Mark.of(self._stream, self._origin, self.track)
 
     def milliseconds(self, start: Mark, end: Mark) -> float:
         """Device time between two marks; waits for the second."""
@@ -315,8 +316,8 @@ class CudaMachine:
     def _used(self, memory: Memory) -> int:
         """Its address; memory of another stream is freed only after what this one does with it."""
         block = memory.owner
-        if isinstance(block, Block) and block.stream is not self._stream:
-            block.guests.add(self._stream)
+        if isinstance(block, Block):
+            block.lend(self._stream)
         return memory.address
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.backends.cuda.driver import Driver
-from cuzk.errors import KernelError
+from cuzk.errors import BackendError, KernelError
 
 Copy = Callable[[NDArray[np.uint8], NDArray[np.uint8]], None]
 """copy(target, source), of the same length."""
@@ -37,10 +37,15 @@ class _Slot:
     """A pinned buffer and the event of its last copy."""
 
     def __init__(self, driver: Driver, nbytes: int) -> None:
-        self.address = int(driver.cuMemAllocHost(nbytes))
+        self.event = driver.cuEventCreate(DISABLE_TIMING)
+        try:
+            self.address = int(driver.cuMemAllocHost(nbytes))
+        except BackendError:
+            driver.cuEventDestroy(self.event)
+            raise
         memory = (ctypes.c_uint8 * nbytes).from_address(self.address)
         self.array: NDArray[np.uint8] = np.asarray(memory)
-        self.event = driver.cuEventCreate(DISABLE_TIMING)
+        self.recorded = True  # the event is behind the last copy; an interrupt comes in between
 
 
 class _Fetched:
@@ -86,7 +91,7 @@ class Staging:
                 self._driver.cuMemcpyHtoDAsync(
                     address + start, slot.address, stop - start, self._stream
                 )
-                self._driver.cuEventRecord(slot.event, self._stream)
+                self._record(slot)
 
     def download(self, address: int, target: NDArray[np.uint8]) -> None:
         """Returns when ``target`` is filled."""
@@ -99,7 +104,7 @@ class Staging:
                 self._driver.cuMemcpyDtoHAsync(
                     slot.address, address + start, stop - start, self._stream
                 )
-                self._driver.cuEventRecord(slot.event, self._stream)
+                self._record(slot)
                 waiting.append((slot, start, stop))
             for piece in waiting:
                 self._unpack(*piece, target, copy)
@@ -138,11 +143,20 @@ class Staging:
         """The buffer used longest ago, its last copy done."""
         if len(self._slots) < 2:
             self._slots.append(_Slot(self._driver, SLOT_BYTES))
+            self._slots[-1].recorded = False
             return self._slots[-1]
         slot = self._slots[self._next]
         self._next = 1 - self._next
-        self._driver.cuEventSynchronize(slot.event)
+        if slot.recorded:
+            self._driver.cuEventSynchronize(slot.event)
+        else:
+            self._driver.cuStreamSynchronize(self._stream)
+        slot.recorded = False
         return slot
+
+    def _record(self, slot: _Slot) -> None:
+        self._driver.cuEventRecord(slot.event, self._stream)
+        slot.recorded = True
 
     def _unpack(
         self, slot: _Slot, start: int, stop: int, target: NDArray[np.uint8], copy: Copy
