@@ -14,6 +14,7 @@ from typing import Any
 
 from cuzk.backends import Buffer, Workload
 from cuzk.curves import Curve
+from cuzk.errors import KernelError
 from cuzk.r1cs import SparseMatrix
 from cuzk.timeline import Timeline
 from cuzk.vectors import Affine, Points, Scalars, unpack
@@ -168,6 +169,12 @@ class ReferenceBackend:
         w, rows = self.ints(witness), self.ints(matrix)
         values = [sum(c * w[j] for c, j in row) % self.curve.r for row in rows]  # type: ignore[attr-defined]
         return self.scalars(values + [0] * (size - len(values)))
+
+    def padded(self, values: Buffer, size: int) -> Buffer:
+        given = self.ints(values)
+        if len(given) > size:
+            raise KernelError(f"reference: padded: expected at most {size}, found {len(given)}")
+        return self.scalars(given + [0] * (size - len(given)))
 
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
         r, x, n = self.curve.r, self.ints(values), values.length

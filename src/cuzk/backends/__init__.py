@@ -108,6 +108,13 @@ class Backend(Protocol):
         """
         ...
 
+    def padded(self, values: Buffer, size: int) -> Buffer:
+        """A vector in either form as a Montgomery vector of ``size`` elements, zeros at its end.
+
+        KernelError where it is longer.
+        """
+        ...
+
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
         """Transform a Montgomery vector of n = 2^k elements; ``values`` is consumed.
 

@@ -152,6 +152,23 @@ class CpuBackend:
             )
         return self._scalars(Vector(out, bit_reversed))
 
+    def padded(self, values: Buffer, size: int) -> Buffer:
+        """A copy in natural order."""
+        if values.length > size:
+            raise KernelError(
+                f"cpu: padded: expected at most {size} elements, found {values.length}"
+            )
+        with native("padded"):
+            given = self._natural(vector(values, "padded")).words
+            out = np.zeros((size, 4), np.uint64)
+            if values.montgomery:
+                out[: len(given)] = given
+            else:
+                _core.to_montgomery(
+                    self.curve.name, "fr", given, out[: len(given)], self.threads
+                )
+        return self._scalars(Vector(out))
+
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
         """In place where the memory is this backend's; ``values`` cannot be used afterwards."""
         given = montgomery_vector(values, "ntt")

@@ -2,36 +2,45 @@
 
 What a device refuses or gets wrong is done again: a wrong proof once more on the device, then on the CPU.
 A device that fails (no memory, a failed kernel) is an error where it was asked for by name; with "auto" the
-CPU takes over, for this proof where memory was short, for good where the device itself failed.
+CPU takes over, for this proof where memory was short, for good where the device itself failed: then proofs
+that wait for the device go to the CPU, which makes one at a time, and those in work there find out themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+import threading
+from dataclasses import dataclass, replace
 
 from cuzk.backends import Backend
-from cuzk.errors import BackendError, CuzkError, OutOfMemory
-from cuzk.groth16 import ProvingKey
+from cuzk.errors import BackendError, CuzkError, FormatError, OutOfMemory
+from cuzk.groth16 import Proof, ProvingKey
+from cuzk.prover.attempt import Attempt, Refused, Statement
 from cuzk.prover.checks import check_same_circuit
 from cuzk.prover.devices import open_device
+from cuzk.prover.order import Order, Retired
 from cuzk.prover.resident import ResidentKey, reside, workload
 from cuzk.r1cs import Matrices
 
-T = TypeVar("T")
 DOUBTED = "proofs of the chosen device failed their verification"
+CLOSED = "Prover: expected an open one, found it closed"
 TRIES = 2  # of a device, before the CPU
+LANES = 2  # proofs at a time where a device has room: one computes while the other's vectors come and its proof is verified
+MOST_LANES = 4
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A key on a backend, why it is there, and what was planned of the device's own memory."""
+    """A key on a backend, why it is there, what was planned of the device's own memory, and whose turn it is.
+
+    ``notes`` are on how the key got there.
+    """
 
     resident: ResidentKey
     backend: Backend
     reason: str
+    order: Order[Backend]
     planned_bytes: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def is_cpu(self) -> bool:
@@ -40,13 +49,19 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[T]):
-    """A result that passed, and what made it after how many tries that did not."""
+class Outcome:
+    """A proof that passed, and what made it after how many tries that did not."""
 
-    value: T
+    proof: Proof
     device: Placed
     reason: str
     retries: int
+
+
+def expect_lanes(lanes: int | None) -> None:
+    """FormatError for a number that cannot be."""
+    if lanes is not None and not (type(lanes) is int and 1 <= lanes <= MOST_LANES):
+        raise FormatError(f"lanes: expected 1 to {MOST_LANES}, found {lanes!r}")
 
 
 class Lane:
@@ -60,76 +75,148 @@ class Lane:
         threads: int,
         *,
         repeated: bool,
+        lanes: int | None = None,
     ) -> None:
         self._may_leave = device == "auto"
         self._repeated = repeated
+        self._lanes = lanes
         self._key, self._matrices, self._threads = key, matrices, threads
         self._cpu: Placed | None = None
+        self._closed = False
+        self._lock = threading.RLock()  # of the choice of a device; never held while a proof is made
         self._first = self._place(device)
-        self.check(check_same_circuit)
+        self._check_circuit()
 
     @property
     def resident(self) -> ResidentKey:
         """The key where it is used first."""
         return self._first.resident
 
-    def check(self, test: Callable[[ResidentKey, Backend], None]) -> None:
-        """Run a test on the device; what fails there is refused only if it fails on the CPU, too."""
-        first = self._first
-        try:
-            return test(first.resident, first.backend)
-        except CuzkError as error:
-            if first.is_cpu:
-                raise
-            if isinstance(error, BackendError) and self._may_leave:
-                self._leave(error)
-        cpu = self._on_cpu(self._first.reason)
-        return test(cpu.resident, cpu.backend)
-
-    def run(self, work: Callable[[ResidentKey, Backend], T | None]) -> Outcome[T] | None:
-        """The first result that is not None; None where every try gave that."""
-        tries, reason = 0, DOUBTED
-        for _ in range(TRIES):
+    def run(self, statement: Statement) -> Outcome | None:
+        """The first proof that passed its verification; None where every try gave one that did not."""
+        tries, reason, checked = 0, DOUBTED, False
+        while tries < TRIES:
             first = self._first
             try:
-                value = work(first.resident, first.backend)
+                proof = self._attempt(first, statement, check=not checked)
+            except Retired:  # the device was lost meanwhile
+                continue
+            except Refused as refused:
+                if first.is_cpu:
+                    raise refused.error from None
+                self._check_on_cpu(statement)
+                checked = True
+                continue
             except BackendError as error:
-                reason = self._leave(error)
-                tries += 1
+                tries, reason = tries + 1, self._leave(first, error)
                 break
-            if value is not None:
-                return Outcome(value, first, first.reason, tries)
+            if proof is not None:
+                return Outcome(proof, first, first.reason, tries)
             tries += 1
         if first.is_cpu:
             return None
         cpu = self._on_cpu(reason)
-        value = work(cpu.resident, cpu.backend)
-        return None if value is None else Outcome(value, cpu, reason, tries)
+        try:
+            proof = self._attempt(cpu, statement, check=not checked)
+        except Refused as refused:
+            raise refused.error from None
+        return None if proof is None else Outcome(proof, cpu, reason, tries)
+
+    def close(self) -> None:
+        """Proofs in work are finished and waited for (but for the calling thread's own), others get CuzkError."""
+        self._closed = True
+        with self._lock:
+            known = [placed for placed in (self._first, self._cpu) if placed]
+        for placed in known:
+            placed.order.retire()
+        for placed in known:
+            placed.order.await_others()
+
+    def _attempt(
+        self, placed: Placed, statement: Statement, *, check: bool, prove: bool = True
+    ) -> Proof | None:
+        """One try, in the order of the device."""
+        order, watch = placed.order, statement.watch
+        ticket = order.ticket()
+        with ticket, ticket:  # twice: if an interrupt cuts one exit short, there is another
+            if self._closed:
+                raise CuzkError(CLOSED)
+            try:
+                with watch.adding("wait"):
+                    backend = order.enter(ticket)
+            except Retired:
+                if self._closed:
+                    raise CuzkError(CLOSED) from None
+                raise
+            attempt = Attempt(statement, placed.resident, backend)
+            with attempt, attempt:
+                attempt.stage()
+                with watch.adding("wait"):
+                    order.await_turn(ticket)
+                if check:
+                    attempt.check()
+                if prove:
+                    attempt.start()
+                order.end_turn(ticket)
+                return attempt.finish()
+
+    def _check_on_cpu(self, statement: Statement) -> None:
+        """Nobody is told that a witness is wrong because a device says so."""
+        try:
+            self._attempt(self._on_cpu(self._first.reason), statement, check=True, prove=False)
+        except Refused as refused:
+            raise refused.error from None
+
+    def _check_circuit(self) -> None:
+        first = self._first
+        try:
+            return check_same_circuit(first.resident, first.backend)
+        except CuzkError as error:
+            if first.is_cpu:
+                raise
+            if isinstance(error, BackendError) and self._may_leave:
+                self._leave(first, error)
+        cpu = self._on_cpu(self._first.reason)
+        return check_same_circuit(cpu.resident, cpu.backend)
 
     def _place(self, device: str | Backend) -> Placed:
-        work = workload(self._key, self._matrices, repeated=self._repeated)
+        work = workload(
+            self._key, self._matrices, repeated=self._repeated, lanes=self._lanes or LANES
+        )
         backend, reason = open_device(device, self._key.curve, self._threads, work)
         try:
             planned = backend.plan(work)
             resident = reside(self._key, self._matrices, backend)
-            return Placed(resident, backend, reason, planned)
+            lanes = self._beside(backend)
+            return Placed(
+                resident, backend, reason, Order(lanes), planned, tuple(backend.notes())
+            )
         except BackendError as error:
             if backend.name == "cpu" or not self._may_leave:
                 raise
             return self._on_cpu(f"{backend.name} cannot hold the key: {error}")
 
-    def _on_cpu(self, reason: str) -> Placed:
-        if self._cpu is None:
-            backend, _ = open_device("cpu", self._key.curve, self._threads)
-            self._cpu = Placed(reside(self._key, self._matrices, backend), backend, reason)
-        return self._cpu
+    def _beside(self, backend: Backend) -> list[Backend]:
+        """As many as the plan has room for; one where a second would be the same and nobody asked for it."""
+        lanes = [backend, *(backend.beside() for _ in range(backend.lanes - 1))]
+        return lanes[:1] if self._lanes is None and lanes[-1] is backend else lanes
 
-    def _leave(self, error: BackendError) -> str:
+    def _on_cpu(self, reason: str) -> Placed:
+        with self._lock:
+            if self._cpu is None:
+                backend, _ = open_device("cpu", self._key.curve, self._threads)
+                resident = reside(self._key, self._matrices, backend)
+                self._cpu = Placed(resident, backend, reason, Order([backend]))
+            return replace(self._cpu, reason=reason)
+
+    def _leave(self, placed: Placed, error: BackendError) -> str:
         """Why the CPU does this instead; raises where the caller wants this device or nothing."""
-        if self._first.is_cpu or not self._may_leave:
+        if placed.is_cpu or not self._may_leave:
             raise error
-        reason = f"{self._first.backend.name} failed: {error}"
+        reason = f"{placed.backend.name} failed: {error}"
         if not isinstance(error, OutOfMemory):  # then memory may be free again next time
-            self._cpu = None
-            self._first = self._on_cpu(reason)
+            with self._lock:
+                if self._first is placed:  # the first of its proofs that finds out
+                    self._first = self._on_cpu(reason)
+            placed.order.retire()
         return reason

@@ -24,8 +24,8 @@ ON_THE_DEVICE = ("evaluate", "quotient", "commit")
 class Report:
     """``milliseconds`` has "load" (reading the key, not part of "total"), the phases "evaluate",
     "quotient", "commit", "assemble" and "verify", each sum of "commit" as "commit.a" and so on, "check"
-    (reading the witness and what is known of the circuit), and "total", the whole call. They are times of
-    the host. A device with a queue only queues in "evaluate" and "quotient" and is waited for in "commit":
+    (reading the witness and what is known of the circuit), "wait" (for other proofs' turns), and "total", the
+    whole call. They are times of the host. A device with a queue only queues in "evaluate" and "quotient" and is waited for in "commit":
     "commit.a" has what was left of those two, every other sum the time from the one before to it. What the
     device itself took for the three is in ``device_milliseconds``.
     """
@@ -37,6 +37,8 @@ class Report:
     threads: int
     milliseconds: dict[str, float]
     device_milliseconds: dict[str, float]
+    lanes: int  # proofs that may be in work on the device at once
+    transfers: list[str]  # copies that went another way than the best, and why
     retries: int  # proofs that failed their own verification before this one
     planned_bytes: int  # what the proof was expected to need, the key included
     peak_bytes: int  # the process's largest resident size so far
@@ -106,6 +108,12 @@ class Stopwatch:
         """A phase of the prover."""
         if self._on_phase:
             self._on_phase(name)
+        with self.adding(name):
+            yield
+
+    @contextmanager
+    def adding(self, name: str) -> Iterator[None]:
+        """More of a phase, or what is none: nobody hears of it."""
         start = perf_counter()
         try:
             yield

@@ -1,0 +1,157 @@
+"""Whose turn it is on a device that several proofs share: one rule instead of one lock.
+
+    place   at most so many proofs are in work at once and hold the device's buffers; first come, first served
+    turn    of the proofs in work the oldest that has not queued its kernels has the turn, nobody else: kernels
+            are queued in the order in which places were taken
+
+What comes before a turn (copies) and after it (waiting for results, the last steps on the host) overlaps.
+Nobody waits for a ticket that left or whose thread is gone (another thread's in a forked process). A thread
+that holds a place and proves again, in a hook of the caller's, shares its own place and turn.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Generic, Self, TypeVar
+
+T = TypeVar("T")
+PATIENCE = 1.0  # seconds after which a sleeper looks whether the others' threads are still there
+
+
+class Retired(Exception):  # noqa: N818: a message from one part to another, nobody's error
+    """The order gives no more places."""
+
+
+class Order(Generic[T]):
+    """The places of one device and who has them."""
+
+    def __init__(self, places: Sequence[T]) -> None:
+        self._places = tuple(places)
+        self._waiting: list[Ticket[T]] = []
+        self._working: list[Ticket[T]] = []  # the oldest first
+        self._retired = False
+        # Both kinds of lock are taken and let go in C, where no interrupt comes between; this one is
+        # re-entrant, as a ticket may be dropped by whatever runs while it is held.
+        self._lock = threading.RLock()
+        self._bells: list[threading.Lock] = []  # of those who sleep
+
+    @property
+    def places(self) -> int:
+        """How many."""
+        return len(self._places)
+
+    def ticket(self) -> Ticket[T]:
+        """For one proof by the calling thread; nothing is held yet."""
+        return Ticket(self)
+
+    def retire(self) -> None:
+        """Whoever has no place gets Retired, now and later."""
+        self._retired = True
+        self._ring()
+
+    def await_others(self) -> None:
+        """Sleep until no other thread has a place."""
+        me = threading.current_thread()
+        self._sleep_until(lambda: all(t.thread is me for t in self._working))
+
+    def enter(self, ticket: Ticket[T]) -> T:
+        """Sleep until there is a place for it."""
+        self._waiting.append(ticket)
+        self._sleep_until(lambda: self._admit(ticket))
+        self._ring()
+        return self._places[ticket.place]
+
+    def await_turn(self, ticket: Ticket[T]) -> None:
+        """Sleep until all that is older has queued, and nobody else does."""
+        self._sleep_until(lambda: self._give_turn(ticket))
+
+    def end_turn(self, ticket: Ticket[T]) -> None:
+        """The next one's."""
+        ticket.queued, ticket.queueing = True, False
+        self._ring()
+
+    def drop(self, ticket: Ticket[T]) -> None:
+        """Wherever it is; any number of times."""
+        with self._lock:
+            for line in (self._waiting, self._working):
+                if ticket in line:
+                    line.remove(ticket)
+        self._ring()
+
+    def _admit(self, ticket: Ticket[T]) -> bool:
+        if self._retired:
+            raise Retired
+        outer = next((t for t in self._working if t.thread is ticket.thread), None)
+        if outer:
+            ticket.place = outer.place
+            self._working.insert(self._working.index(outer), ticket)
+        else:
+            taken = {t.place for t in self._working}
+            free = [place for place in range(len(self._places)) if place not in taken]
+            if not free or self._waiting[0] is not ticket:
+                return False
+            ticket.place = free[0]
+            self._working.append(ticket)
+        self._waiting.remove(ticket)
+        return True
+
+    def _give_turn(self, ticket: Ticket[T]) -> bool:
+        if any(t.queueing and t.thread is not ticket.thread for t in self._working):
+            return False
+        ticket.queueing = next(t for t in self._working if not t.queued) is ticket
+        return ticket.queueing
+
+    def _sleep_until(self, ready: Callable[[], bool]) -> None:
+        bell = threading.Lock()
+        try:
+            self._bells.append(bell)
+            while True:
+                with self._lock:
+                    for line in (self._waiting, self._working):
+                        line[:] = [t for t in line if t.thread.is_alive()]
+                    if ready():
+                        return
+                bell.acquire(timeout=PATIENCE)
+        finally:
+            if bell in self._bells:
+                self._bells.remove(bell)
+
+    def _ring(self) -> None:
+        """Wake all who sleep; a bell that rang already is heard later."""
+        with self._lock:
+            for bell in self._bells:
+                if bell.locked():
+                    bell.release()
+
+
+class Ticket(Generic[T]):
+    """One proof's; leaving its ``with`` block gives up whatever it has."""
+
+    _order: Order[T] | None = None
+
+    def __init__(self, order: Order[T]) -> None:
+        self._order = order
+        self.thread = threading.current_thread()
+        self.place = -1
+        self.queueing = False
+        self.queued = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._drop()
+
+    def __del__(self) -> None:
+        self._drop()
+
+    def _drop(self) -> None:
+        if self._order:
+            self._order.drop(self)
