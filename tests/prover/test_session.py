@@ -178,7 +178,8 @@ def test_report(curve: Curve) -> None:
     ms = report.milliseconds
     msms = {f"commit.{name}" for name in ("a", "b_g1", "b_g2", "l", "h")}
     phases = {"check", "evaluate", "quotient", "commit", "assemble", "verify"}
-    assert set(ms) == {"load", "total"} | phases | msms
+    assert set(ms) == {"load", "total", "wait"} | phases | msms
+    assert (report.lanes, report.transfers) == (1, [])
     on_device = report.device_milliseconds
     assert set(on_device) == {"evaluate", "quotient", "commit"}
     assert all(0 <= spent <= ms[name] for name, spent in on_device.items())

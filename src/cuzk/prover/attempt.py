@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from cuzk.backends import Backend, Buffer
-from cuzk.errors import BackendError, CuzkError
+from cuzk.errors import CuzkError
 from cuzk.groth16 import PREPARED, Proof
 from cuzk.prover import finish, proving
 from cuzk.prover.arriving import Arriving
@@ -69,14 +69,12 @@ class Attempt:
         return w
 
     def check(self) -> None:
-        """Refused where constraints are not satisfied; FormatError before that."""
+        """Refused where constraints are not satisfied or the device fails; FormatError before that."""
         try:
             with self._statement.watch.adding("check"):
                 check_satisfied(
                     self._key, self._there(), self._backend, self._statement.name, self._given
                 )
-        except BackendError:
-            raise
         except CuzkError as error:
             self.settle()
             raise Refused(error) from error

@@ -104,6 +104,9 @@ class Lane:
             except Refused as refused:
                 if first.is_cpu:
                     raise refused.error from None
+                if isinstance(refused.error, BackendError) and self._may_leave:
+                    tries, reason = tries + 1, self._leave(first, refused.error)
+                    break
                 self._check_on_cpu(statement)
                 checked = True
                 continue

@@ -178,6 +178,20 @@ class CudaBackend:
             )
         return self._scalars(Vector(out, size.bit_count() == 1), size)
 
+    def padded(self, values: Buffer, size: int) -> Buffer:
+        """In natural order; x as it is has the Montgomery form of x / R, which R makes x again."""
+        given, n = vector_of(values, "padded"), values.length
+        if n > size:
+            raise KernelError(f"cuda: padded: expected at most {size} elements, found {n}")
+        out, row = self._vector_memory(size), 8 * self.curve.fr_words
+        self._machine.fill(out.part(row * n, row * (size - n)), 0)
+        self._launch("gather", n, given.memory, 0, 0, 1, out, n, order(given, n))
+        if not values.montgomery:
+            radix = pow(2, 64 * self.curve.fr_words, self.curve.r)
+            factor = self._residence.constant(self._machine, radix)
+            self._launch("pointwise", n, out, 0, 0, factor, out, n)
+        return self._scalars(Vector(out), size)
+
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
         """``values`` cannot be used afterwards."""
         memory, log_n = self._consumed(values, "ntt", bit_reversed=inverse)
