@@ -164,9 +164,7 @@ class CpuBackend:
             if values.montgomery:
                 out[: len(given)] = given
             else:
-                _core.to_montgomery(
-                    self.curve.name, "fr", given, out[: len(given)], self.threads
-                )
+                _core.to_montgomery(self.curve.name, "fr", given, out[: len(given)], self.threads)
         return self._scalars(Vector(out))
 
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:

@@ -35,8 +35,8 @@ class Statement:
     notes: list[str] = field(default_factory=list)
 
 
-class Refused(Exception):  # noqa: N818: what a device says of a statement, not yet believed
-    """The check on a device found ``error``."""
+class Refused(Exception):  # noqa: N818
+    """The check on a device found ``error``: not believed yet."""
 
     def __init__(self, error: CuzkError) -> None:
         super().__init__(str(error))

@@ -66,9 +66,7 @@ class GivenVectors:
     b: Buffer
     c: Buffer | None = None
 
-    def on_domain(
-        self, key: ResidentKey, backend: Backend
-    ) -> tuple[Buffer, Buffer, Buffer | None]:
+    def on_domain(self, key: ResidentKey, backend: Backend) -> tuple[Buffer, Buffer, Buffer | None]:
         """What :func:`cuzk.prover.evaluate.evaluate` would have found."""
         n = 1 << key.key.log_domain
         a, b = backend.padded(self.a, n), backend.padded(self.b, n)

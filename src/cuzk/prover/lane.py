@@ -83,7 +83,9 @@ class Lane:
         self._key, self._matrices, self._threads = key, matrices, threads
         self._cpu: Placed | None = None
         self._closed = False
-        self._lock = threading.RLock()  # of the choice of a device; never held while a proof is made
+        self._lock = (
+            threading.RLock()
+        )  # of the choice of a device; never held while a proof is made
         self._first = self._place(device)
         self._check_circuit()
 
@@ -191,9 +193,7 @@ class Lane:
             planned = backend.plan(work)
             resident = reside(self._key, self._matrices, backend)
             lanes = self._beside(backend)
-            return Placed(
-                resident, backend, reason, Order(lanes), planned, tuple(backend.notes())
-            )
+            return Placed(resident, backend, reason, Order(lanes), planned, tuple(backend.notes()))
         except BackendError as error:
             if backend.name == "cpu" or not self._may_leave:
                 raise

@@ -20,8 +20,8 @@ T = TypeVar("T")
 PATIENCE = 1.0  # seconds after which a sleeper looks whether the others' threads are still there
 
 
-class Retired(Exception):  # noqa: N818: a message from one part to another, nobody's error
-    """The order gives no more places."""
+class Retired(Exception):  # noqa: N818
+    """The order gives no more places: a message between parts, nobody's error."""
 
 
 class Order(Generic[T]):
@@ -33,7 +33,7 @@ class Order(Generic[T]):
         self._working: list[Ticket[T]] = []  # the oldest first
         self._retired = False
         # Both kinds of lock are taken and let go in C, where no interrupt comes between; this one is
-        # re-entrant, as a ticket may be dropped by whatever runs while it is held.
+        # re-entrant, as a signal's handler may close the prover.
         self._lock = threading.RLock()
         self._bells: list[threading.Lock] = []  # of those who sleep
 
@@ -129,8 +129,6 @@ class Order(Generic[T]):
 class Ticket(Generic[T]):
     """One proof's; leaving its ``with`` block gives up whatever it has."""
 
-    _order: Order[T] | None = None
-
     def __init__(self, order: Order[T]) -> None:
         self._order = order
         self.thread = threading.current_thread()
@@ -147,11 +145,4 @@ class Ticket(Generic[T]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._drop()
-
-    def __del__(self) -> None:
-        self._drop()
-
-    def _drop(self) -> None:
-        if self._order:
-            self._order.drop(self)
+        self._order.drop(self)

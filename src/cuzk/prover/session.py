@@ -115,9 +115,7 @@ class Prover:
         """The key; CuzkError after ``close``."""
         return self._open().resident.key
 
-    def prove(
-        self, witness: Scalars | Readable, evaluations: Evaluations | None = None
-    ) -> Result:
+    def prove(self, witness: Scalars | Readable, evaluations: Evaluations | None = None) -> Result:
         """A proof blinded by the operating system's randomness, verified.
 
         ``witness`` is Scalars or what :func:`cuzk.load_witness` takes, ``evaluations`` A w, B w and C w where the
@@ -176,9 +174,7 @@ class Prover:
             def verify(proof: Proof) -> bool:
                 return self._verifier.verify(public, proof)
 
-            statement = Statement(
-                name, witness, evaluations, r, s, verify, watch, self._threads
-            )
+            statement = Statement(name, witness, evaluations, r, s, verify, watch, self._threads)
             outcome = lane.run(statement)
         if outcome is None:
             raise ProofError(
@@ -202,7 +198,7 @@ class Prover:
             milliseconds={"load": self._load_ms, **statement.watch.milliseconds},
             device_milliseconds=statement.device_milliseconds,
             lanes=outcome.device.order.places,
-            transfers=[*outcome.device.notes, *statement.notes],
+            transfers=list(dict.fromkeys([*outcome.device.notes, *statement.notes])),
             retries=outcome.retries,
             planned_bytes=self._planned_bytes,
             peak_bytes=peak_bytes(),
