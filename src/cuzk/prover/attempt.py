@@ -35,7 +35,7 @@ class Statement:
     notes: list[str] = field(default_factory=list)
 
 
-class Refused(Exception):  # noqa: N818
+class Refused(Exception):
     """The check on a device found ``error``: not believed yet."""
 
     def __init__(self, error: CuzkError) -> None:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 PATIENCE = 1.0  # seconds after which a sleeper looks whether the others' threads are still there
 
 
-class Retired(Exception):  # noqa: N818
+class Retired(Exception):
     """The order gives no more places: a message between parts, nobody's error."""
 
 
@@ -31,11 +31,12 @@ class Order(Generic[T]):
         self._places = tuple(places)
         self._waiting: list[Ticket[T]] = []
         self._working: list[Ticket[T]] = []  # the oldest first
+        self._watching: list[Ticket[T]] = []  # for the end
+        self._lines = (self._waiting, self._working, self._watching)
         self._retired = False
         # Both kinds of lock are taken and let go in C, where no interrupt comes between; this one is
         # re-entrant, as a signal's handler may close the prover.
         self._lock = threading.RLock()
-        self._bells: list[threading.Lock] = []  # of those who sleep
 
     @property
     def places(self) -> int:
@@ -53,19 +54,20 @@ class Order(Generic[T]):
 
     def await_others(self) -> None:
         """Sleep until no other thread has a place."""
-        me = threading.current_thread()
-        self._sleep_until(lambda: all(t.thread is me for t in self._working))
+        with self.ticket() as ticket:
+            self._watching.append(ticket)
+            self._sleep_until(ticket, lambda: all(t.thread is ticket.thread for t in self._working))
 
     def enter(self, ticket: Ticket[T]) -> T:
         """Sleep until there is a place for it."""
         self._waiting.append(ticket)
-        self._sleep_until(lambda: self._admit(ticket))
+        self._sleep_until(ticket, lambda: self._admit(ticket))
         self._ring()
         return self._places[ticket.place]
 
     def await_turn(self, ticket: Ticket[T]) -> None:
         """Sleep until all that is older has queued, and nobody else does."""
-        self._sleep_until(lambda: self._give_turn(ticket))
+        self._sleep_until(ticket, lambda: self._give_turn(ticket))
 
     def end_turn(self, ticket: Ticket[T]) -> None:
         """The next one's."""
@@ -75,7 +77,7 @@ class Order(Generic[T]):
     def drop(self, ticket: Ticket[T]) -> None:
         """Wherever it is; any number of times."""
         with self._lock:
-            for line in (self._waiting, self._working):
+            for line in self._lines:
                 if ticket in line:
                     line.remove(ticket)
         self._ring()
@@ -103,27 +105,22 @@ class Order(Generic[T]):
         ticket.queueing = next(t for t in self._working if not t.queued) is ticket
         return ticket.queueing
 
-    def _sleep_until(self, ready: Callable[[], bool]) -> None:
-        bell = threading.Lock()
-        try:
-            self._bells.append(bell)
-            while True:
-                with self._lock:
-                    for line in (self._waiting, self._working):
-                        line[:] = [t for t in line if t.thread.is_alive()]
-                    if ready():
-                        return
-                bell.acquire(timeout=PATIENCE)
-        finally:
-            if bell in self._bells:
-                self._bells.remove(bell)
+    def _sleep_until(self, ticket: Ticket[T], ready: Callable[[], bool]) -> None:
+        while True:
+            with self._lock:
+                for line in self._lines:
+                    line[:] = [t for t in line if t.thread.is_alive()]
+                if ready():
+                    return
+            ticket.bell.acquire(timeout=PATIENCE)
 
     def _ring(self) -> None:
-        """Wake all who sleep; a bell that rang already is heard later."""
+        """Wake all who sleep; a bell that rang before it was listened to is heard then."""
         with self._lock:
-            for bell in self._bells:
-                if bell.locked():
-                    bell.release()
+            for line in self._lines:
+                for ticket in line:
+                    if ticket.bell.locked():
+                        ticket.bell.release()
 
 
 class Ticket(Generic[T]):
@@ -132,6 +129,7 @@ class Ticket(Generic[T]):
     def __init__(self, order: Order[T]) -> None:
         self._order = order
         self.thread = threading.current_thread()
+        self.bell = threading.Lock()
         self.place = -1
         self.queueing = False
         self.queued = False
