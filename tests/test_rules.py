@@ -190,8 +190,8 @@ def test_no_vague_names() -> None:
 
 def test_public_names() -> None:
     assert set(cuzk.__all__) == {
-        "BLS12_381", "BN254", "Circuit", "CuzkError", "Proof", "Prover", "ProvingKey", "Report",
-        "Result", "VerifyingKey", "load_circuit", "load_key", "load_proof", "load_public",
+        "BLS12_381", "BN254", "Circuit", "CuzkError", "Evaluations", "Proof", "Prover", "ProvingKey",
+        "Report", "Result", "VerifyingKey", "load_circuit", "load_key", "load_proof", "load_public",
         "load_verifying_key", "load_witness", "msm", "ntt", "prepare_key", "verify", "verify_batch",
     }  # fmt: skip
     for name in cuzk.__all__:

@@ -285,7 +285,9 @@ def test_a_lost_device_leaves_nobody_hanging(device: NullDevice) -> None:
         reports = [proofs.found[x].report for x in range(10)]  # type: ignore[union-attr]
     assert {report.device for report in reports} == {"cpu"}
     assert {report.reason for report in reports} == {"cuda:0 failed: cuda:0: lost"}
-    assert sorted(report.retries for report in reports)[-3:] == [0, 1, 1]
+    retries = [report.retries for report in reports]
+    assert set(retries) <= {0, 1}
+    assert retries.count(1) >= 2  # who had a place
 
 
 TRACED = {"attempt.py", "arriving.py", "lane.py", "order.py", "commit.py", "session.py"}
