@@ -37,6 +37,7 @@ class NullDevice:
         self.room = room  # lanes
         self.lanes = 0
         self.events: list[Event] = []
+        self.staged: list[Scalars] = []
         self.pinned: set[int] = set()  # vectors that were staged and neither settled nor dropped
         self.script: Callable[[Event], None] = lambda _: None
         self._changed = threading.Condition()
@@ -80,6 +81,7 @@ class NullBackend(CpuBackend):
 
     def stage(self, values: Scalars) -> Buffer:
         self._say("stage")
+        self.device.staged.append(values)
         buffer = super().stage(values)
         self.device.pinned.add(id(buffer))
         weakref.finalize(buffer, self.device.pinned.discard, id(buffer))

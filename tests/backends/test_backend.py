@@ -15,6 +15,7 @@ from cuzk.backends import Backend, Workload
 from cuzk.backends.cpu import CpuBackend
 from cuzk.backends.cuda import CudaBackend
 from cuzk.curves import BLS12_381, BN254, CURVES, Curve
+from cuzk.errors import KernelError
 from cuzk.r1cs import SparseMatrix
 from cuzk.vectors import Affine, Points, Scalars
 from emulator import EmulatedMachine
@@ -169,6 +170,26 @@ def test_extend(backend: Backend, log_n: int, count: int) -> None:
     given = [backend.put(montgomery(backend, values(x, 1))) for x in coefficients]
     extended = backend.extend(given, root, g)
     assert [ints(backend, y) for y in extended] == [values(x, g) for x in coefficients]
+
+
+@pytest.mark.parametrize("form", ["plain", "montgomery"])
+@pytest.mark.parametrize(("n", "size"), [(1, 1), (5, 8), (8, 8), (3, 7), (0, 4), (300, 512)])
+def test_padded(backend: Backend, form: str, n: int, size: int) -> None:
+    x = sample(backend.curve, n)
+    given = backend.put(Scalars.from_ints(backend.curve, x, montgomery=form == "montgomery"))
+    found = backend.padded(given, size)
+    assert (found.length, found.montgomery) == (size, True)
+    assert ints(backend, found) == x + [0] * (size - n)
+    assert ints(backend, given) == x
+    if size.bit_count() == 1:
+        root = backend.curve.root_of_unity(size.bit_length() - 1)
+        y = backend.ntt(backend.padded(given, size), root, inverse=True)
+        assert ints(backend, backend.ntt(y, root)) == x + [0] * (size - n)
+
+
+def test_padded_refuses(backend: Backend) -> None:
+    with pytest.raises(KernelError, match="padded: expected at most 4"):
+        backend.padded(backend.put(montgomery(backend, [1] * 5)), 4)
 
 
 def test_pointwise(backend: Backend) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,11 @@ from files import files
 import cuzk.cli.app as app
 from circuits import cubic
 from cuzk import _core
+from cuzk.cli.prove import _report_lines
 from cuzk.curves import BLS12_381, CURVES, Curve
 from cuzk.formats.bellman import write_params, write_vk
 from cuzk.groth16 import BELLMAN
+from cuzk.prover.session import Prover
 from cuzk.setup import Secrets, insecure_setup
 
 PHASES = ["evaluate", "quotient", "commit", "assemble", "verify"]
@@ -294,3 +297,15 @@ def test_interrupted(number: signal.Signals, tmp_path: Path) -> None:
     assert err == "cuzk: interrupted; nothing was written\n"
     assert names(tmp_path) == ["p.ptau"]
     assert target.read_text() == "old"
+
+
+def test_copies_that_went_another_way_have_a_line_each() -> None:
+    made = files("bn254")
+    with Prover(made.zkey, device="cpu") as prover:
+        report = prover.prove(made.wtns).report
+    notes = ["witness: copied through buffers: pages could not be pinned (limit)", "key: streamed"]
+    lines = _report_lines(replace(report, transfers=notes))
+    assert [line for line in lines if line.startswith("copies: ")] == [
+        f"copies: {n}" for n in notes
+    ]
+    assert len(lines) == len(_report_lines(report)) + 2

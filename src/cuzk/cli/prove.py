@@ -107,6 +107,7 @@ def prove_command(
             memory=memory,
             key_digest=key_digest,
             insecure_key=insecure_key,
+            lanes=1,  # there is one proof
             on_phase=None if bar is None else lambda name: bar(name, PHASES.get(name, 0.0)),
         )
         with prover:
@@ -158,6 +159,7 @@ def _report_lines(report: Report) -> list[str]:
     unchecked = f"warning: {report.key}: its points rest on its digest, which was not checked: give --key-digest"
     return [
         *table(rows),
+        *(f"copies: {note}" for note in report.transfers),
         *([unchecked] if report.recipe == BELLMAN and not report.key_checked else []),
         f"device {report.device} ({report.reason}), {report.arithmetic} arithmetic, {report.threads} threads",
         f"{report.constraints} constraints, domain {report.domain}, {report.curve}; {memory}",
