@@ -99,6 +99,10 @@ class Timeline:
         """Record what happens inside, on the calling thread's track."""
         return _Open(self, name, facts)
 
+    def over(self, name: str, start: float, end: float, facts: Mapping[str, Fact] = NONE) -> None:
+        """What the calling thread did from ``start`` to ``end``."""
+        self.add(Span(threading.current_thread().name, name, start, end, facts))
+
     def add(self, span: Span) -> None:
         """A span that is over."""
         self._keep(span, _scope.get())
@@ -164,8 +168,7 @@ class _Open:
         self._start = perf_counter()
 
     def __exit__(self, *_: object) -> None:
-        end, track = perf_counter(), threading.current_thread().name
-        self._timeline.add(Span(track, self._name, self._start, end, self._facts))
+        self._timeline.over(self._name, self._start, perf_counter(), self._facts)
 
 
 def ordered(spans: Iterable[Span]) -> list[Span]:

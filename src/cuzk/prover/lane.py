@@ -20,6 +20,7 @@ from cuzk.prover.devices import open_device
 from cuzk.prover.order import Order, Retired
 from cuzk.prover.resident import ResidentKey, reside, workload
 from cuzk.r1cs import Matrices
+from cuzk.timeline import Timeline
 
 DOUBTED = "proofs of the chosen device failed their verification"
 CLOSED = "Prover: expected an open one, found it closed"
@@ -74,9 +75,11 @@ class Lane:
         matrices: Matrices,
         threads: int,
         *,
+        timeline: Timeline,
         repeated: bool,
         lanes: int | None = None,
     ) -> None:
+        self._timeline = timeline
         self._may_leave = device == "auto"
         self._repeated = repeated
         self._lanes = lanes
@@ -149,6 +152,7 @@ class Lane:
             try:
                 with watch.adding("wait"):
                     backend = order.enter(ticket)
+                    backend.timeline = self._timeline  # another Prover may share the backend
             except Retired:
                 if self._closed:
                     raise CuzkError(CLOSED) from None
@@ -189,6 +193,7 @@ class Lane:
             self._key, self._matrices, repeated=self._repeated, lanes=self._lanes or LANES
         )
         backend, reason = open_device(device, self._key.curve, self._threads, work)
+        backend.timeline = self._timeline
         try:
             planned = backend.plan(work)
             resident = reside(self._key, self._matrices, backend)

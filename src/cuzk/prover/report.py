@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cuzk.backends import Backend
+from cuzk.timeline import Timeline
 
 STATUS = Path("/proc/self/status")
 ON_THE_DEVICE = ("evaluate", "quotient", "commit")
@@ -73,10 +74,11 @@ class Report:
 
 
 class Stopwatch:
-    """Adds up milliseconds by name; ``on_phase`` hears each name when it begins."""
+    """Adds up milliseconds by name, each time a span of ``timeline``; ``on_phase`` hears each name when it begins."""
 
-    def __init__(self, on_phase: Callable[[str], None] | None = None) -> None:
+    def __init__(self, timeline: Timeline, on_phase: Callable[[str], None] | None = None) -> None:
         self.milliseconds: dict[str, float] = {}
+        self._timeline = timeline
         self._on_phase = on_phase
         self._marks: list[tuple[str, Backend, Any, Any]] = []
 
@@ -118,8 +120,9 @@ class Stopwatch:
         try:
             yield
         finally:
-            spent = 1000 * (perf_counter() - start)
-            self.milliseconds[name] = self.milliseconds.get(name, 0.0) + spent
+            end = perf_counter()
+            self.milliseconds[name] = self.milliseconds.get(name, 0.0) + 1000 * (end - start)
+            self._timeline.over(name, start, end)
 
 
 def peak_bytes() -> int:

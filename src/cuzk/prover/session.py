@@ -5,7 +5,8 @@ from __future__ import annotations
 import operator
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import count
 from time import perf_counter
 from types import TracebackType
 from typing import Self
@@ -24,17 +25,22 @@ from cuzk.prover.lane import CLOSED, Lane, Outcome, expect_lanes
 from cuzk.prover.plan import installed_bytes, plan_bytes, vector_bytes
 from cuzk.prover.report import Report, Stopwatch, peak_bytes, versions
 from cuzk.r1cs import Matrices
+from cuzk.timeline import Span, Timeline, ordered
 from cuzk.vectors import Scalars
 from cuzk.verifier import Verifier
 
 
 @dataclass(frozen=True)
 class Result:
-    """A verified proof, its public signals (wires 1..public), and how it came about."""
+    """A verified proof, its public signals (wires 1..public), how it came about, and what happened when.
+
+    ``spans`` are in the order of their starts; :func:`cuzk.timeline.chrome_trace` makes a file of them.
+    """
 
     proof: Proof
     public: list[int]
     report: Report
+    spans: list[Span] = field(default_factory=list, repr=False)
 
 
 class Prover:
@@ -54,7 +60,8 @@ class Prover:
     ``lanes`` proofs are in work at once, of which one computes while others' vectors are copied and their
     proofs are finished; further ones wait in order of arrival. That is by default two on a GPU whose memory
     holds the vectors of both, one on a CPU. ``close`` (or leaving the ``with`` block) waits for the proofs in
-    work, refuses those that still wait, and lets go of the key; no thread outlives a call.
+    work, refuses those that still wait, and lets go of the key; no thread outlives a call. ``timeline`` has
+    the spans of the last proofs, those that failed included, and of loading the key.
     """
 
     def __init__(
@@ -75,6 +82,8 @@ class Prover:
         self._threads = thread_count(threads)
         self._key_checked = key_digest is not None
         self._on_phase = on_phase
+        self.timeline = Timeline()
+        self._numbers = count(1)  # of proofs
         expect_lanes(lanes)
         if circuit is not None and not isinstance(circuit, Matrices):
             circuit = load_circuit(circuit)
@@ -106,9 +115,17 @@ class Prover:
             )
         self._verifier = Verifier(key.vk, insecure_key=True, threads=self._threads)
         self._lane: Lane | None = Lane(
-            device, key, matrices, self._threads, repeated=repeated, lanes=lanes
+            device,
+            key,
+            matrices,
+            self._threads,
+            timeline=self.timeline,
+            repeated=repeated,
+            lanes=lanes,
         )
-        self._load_ms = 1000 * (perf_counter() - start)
+        end = perf_counter()
+        self.timeline.over("load", start, end)
+        self._load_ms = 1000 * (end - start)
 
     @property
     def key(self) -> ProvingKey:
@@ -130,13 +147,16 @@ class Prover:
         self, witness: Scalars | Readable, r: int, s: int, evaluations: Evaluations | None = None
     ) -> Result:
         """As :meth:`prove` with blinding that the caller knows: such a proof is not zero-knowledge."""
-        return self._prove(witness, evaluations, operator.index(r), operator.index(s))
+        with self.timeline.about(proof=next(self._numbers)) as spans:
+            result = self._prove(witness, evaluations, operator.index(r), operator.index(s))
+        return replace(result, spans=ordered(spans))
 
     def close(self) -> None:
         """Wait for the proofs in work (but for one whose hook calls this), then let go of key and device."""
         lane, self._lane = self._lane, None
         if lane:
             lane.close()
+        self.timeline.close()
 
     def __enter__(self) -> Self:
         return self
@@ -160,7 +180,7 @@ class Prover:
         lane = self._open()
         key, matrices = lane.resident.key, lane.resident.matrices
         lane.resident.expect_there()
-        watch = Stopwatch(self._on_phase)
+        watch = Stopwatch(self.timeline, self._on_phase)
         with watch("total"):
             with watch("check"):  # all that needs no device comes before its turn
                 name = name_of(what, "witness")
