@@ -94,6 +94,39 @@ def test_table_of_phases_goes_to_standard_error(tmp_path: Path) -> None:
     assert "\r" not in done.err
 
 
+def test_trace(tmp_path: Path) -> None:
+    made = files("bn254")
+    options = ("--device", "cpu", "--threads", "1", "--trace", "out.json", "--json")
+    done = cuzk("prove", made.zkey, made.wtns, *options, cwd=tmp_path)
+    assert done.status == 0
+    answer = json.loads(done.out)
+    assert answer["trace"] == "out.json"
+    assert names(tmp_path) == ["out.json", "proof.json", "public.json"]
+    events = json.loads((tmp_path / "out.json").read_bytes())["traceEvents"]
+    spans = {event["name"]: event for event in events if event["ph"] == "X"}
+    assert {*PHASES, "load", "check", "total", "commit.b_g2"} <= spans.keys()
+    assert {event["pid"] for event in events} == {0}
+    spent = answer["report"]["milliseconds"]
+    for name in ("load", "total", "quotient"):
+        assert spans[name]["dur"] == pytest.approx(1000 * spent[name], abs=0.01)  # microseconds
+    ended = spans["load"]["ts"] + spans["load"]["dur"]
+    assert ended <= spans["total"]["ts"]
+
+
+def test_no_trace_without_a_proof(tmp_path: Path) -> None:
+    made = files("bn254")
+    (tmp_path / "out.json").write_text("old")
+    done = cuzk("prove", made.zkey, made.false_witness, "--trace", "out.json", cwd=tmp_path)
+    error_line(done, 1)
+    assert names(tmp_path) == ["out.json"]
+    assert (tmp_path / "out.json").read_text() == "old"
+    same = cuzk("prove", made.zkey, made.wtns, "--trace", "./proof.json", cwd=tmp_path)
+    assert error_line(same) == "--trace proof.json: the same file as -o; name another one"
+    nowhere = cuzk("prove", made.zkey, made.wtns, "--trace", "none/out.json", cwd=tmp_path)
+    assert "none does not exist" in error_line(nowhere)
+    assert names(tmp_path) == ["out.json"]
+
+
 def test_bar_on_a_terminal(tmp_path: Path) -> None:
     made = files("bn254")
     ours, theirs = pty.openpty()
