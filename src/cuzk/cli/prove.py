@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 
 import click
@@ -126,6 +127,7 @@ def prove_command(
     if environment().no_gpu and device == "auto":
         report = replace(report, reason="CUZK_NO_GPU is set")
     encode = write_proof_bytes if binary else proof_json
+    files: dict[str | PathLike[str], list[bytes]]
     files = {output: [encode(result.proof)], public: [public_json(result.public)]}
     written = {"proof": str(output), "public": str(public)}
     if trace:

@@ -103,16 +103,7 @@ class Prover:
             refuse_insecure(key.vk, key.source)
         matrices = circuit_of(key, circuit)
         self._planned_bytes = plan_bytes(key, matrices)
-        if memory is not None and memory < self._planned_bytes:
-            raise OutOfMemory(
-                f"{key.source}: a proof needs {self._planned_bytes} bytes of memory, "
-                f"the limit is {memory}; raise it"
-            )
-        if (vectors := vector_bytes(key, matrices)) > (installed := installed_bytes()):
-            raise OutOfMemory(
-                f"{key.source}: a proof needs {vectors} bytes for vectors over its domain of "
-                f"2^{key.log_domain} alone, this machine has {installed}"
-            )
+        self._expect_memory(key, matrices, memory)
         self._verifier = Verifier(key.vk, insecure_key=True, threads=self._threads)
         self._lane: Lane | None = Lane(
             device,
@@ -168,6 +159,18 @@ class Prover:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _expect_memory(self, key: ProvingKey, matrices: Matrices, memory: int | None) -> None:
+        if memory is not None and memory < self._planned_bytes:
+            raise OutOfMemory(
+                f"{key.source}: a proof needs {self._planned_bytes} bytes of memory, "
+                f"the limit is {memory}; raise it"
+            )
+        if (vectors := vector_bytes(key, matrices)) > (installed := installed_bytes()):
+            raise OutOfMemory(
+                f"{key.source}: a proof needs {vectors} bytes for vectors over its domain of "
+                f"2^{key.log_domain} alone, this machine has {installed}"
+            )
 
     def _open(self) -> Lane:
         if self._lane is None:
