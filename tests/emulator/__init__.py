@@ -130,7 +130,7 @@ class EmulatedMachine:
         self.refused = 0
         self.pinnable = True
         self.track = f"{self.name} compute"
-        self.timeline = Timeline()
+        self._timelines = [Timeline()]
         self.pins: dict[int, tuple[int, int]] = {}
         self._live: dict[int, int] = {}
         self._main: EmulatedMachine = self
@@ -139,6 +139,14 @@ class EmulatedMachine:
         other = copy.copy(self)  # the books are shared
         other.track = f"{self.name} {role}"
         return other
+
+    @property
+    def timeline(self) -> Timeline:
+        return self._timelines[0]
+
+    @timeline.setter
+    def timeline(self, timeline: Timeline) -> None:
+        self._timelines[0] = timeline
 
     def after(self, mark: float) -> None:
         assert mark <= time.perf_counter()

@@ -11,6 +11,7 @@ from cuzk.backends import Backend
 from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.errors import DeviceUnavailable
+from cuzk.timeline import Timeline
 
 
 class StagedMachine:
@@ -25,10 +26,19 @@ class StagedMachine:
         self.name, self.title, self.processors = machine.name, machine.title, machine.processors
         self.alloc, self.free_bytes, self.finish = machine.alloc, machine.free_bytes, machine.finish
         self.mark, self.milliseconds = machine.mark, machine.milliseconds
-        self.track, self.timeline = machine.track, machine.timeline
+        self.track = machine.track
         self.after, self.pin, self.moment = machine.after, machine.pin, machine.moment
         self.record, self.wait = machine.record, machine.wait
         self._marks: list[tuple[str, Any, Any]] = []
+
+    @property
+    def timeline(self) -> Timeline:
+        """The machine's."""
+        return self._machine.timeline
+
+    @timeline.setter
+    def timeline(self, timeline: Timeline) -> None:
+        self._machine.timeline = timeline
 
     def beside(self, role: str) -> StagedMachine:
         """Another stream, timed by itself; its totals are its own."""

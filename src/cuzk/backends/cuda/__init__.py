@@ -23,8 +23,10 @@ from cuzk.backends.cuda.buffers import (
     Vector,
     bases_of,
     blocks,
+    in_other_order,
     matrix_of,
     montgomery_vector,
+    natural,
     order,
     vector_of,
 )
@@ -33,9 +35,10 @@ from cuzk.backends.cuda.memory import share
 from cuzk.backends.cuda.msm import Sums
 from cuzk.backends.cuda.ntt import Transforms
 from cuzk.backends.cuda.residence import Residence
-from cuzk.backends.cuda.staged import Ahead, Inside, Staged
+from cuzk.backends.cuda.staged import Staged
 from cuzk.backends.cuda.streamed import Streamed
 from cuzk.backends.cuda.transfers import Transfers
+from cuzk.backends.cuda.uploads import Uploads
 from cuzk.curves import Curve
 from cuzk.errors import DeviceUnavailable, KernelError
 from cuzk.r1cs import SparseMatrix
@@ -75,8 +78,7 @@ class CudaBackend:
         self._sums = Sums(machine, curve, threads, longest_sum, streamed)
         self._residence.sums.add(self._sums)
         self._transforms = Transforms(machine, curve, tables=self._residence.tables)
-        self._upload = machine.beside("upload")
-        self._notes: list[str] = []
+        self._uploads = Uploads(machine, self._residence.transfers, self._residence.pinning)
 
     @property
     def machine(self) -> Machine:
@@ -85,12 +87,12 @@ class CudaBackend:
 
     @property
     def timeline(self) -> Timeline:
-        """Of all its streams."""
+        """Of all streams of its lanes."""
         return self._machine.timeline
 
     @timeline.setter
     def timeline(self, timeline: Timeline) -> None:
-        self._machine.timeline = self._upload.timeline = timeline
+        self._machine.timeline = timeline
 
     def plan(self, work: Workload) -> int:
         """Points that the plan leaves no room for stay in host memory, as they are put."""
@@ -109,17 +111,17 @@ class CudaBackend:
             self.settle(buffer)
             return buffer
         if isinstance(value, Points):
-            points = self._residence.points(self._machine, value, self._note)
+            points = self._residence.points(self._machine, value, self._uploads.note)
             return Buffer(self.curve, value.group, len(value), True, points)
         if not value.values.montgomery:
             raise KernelError("cuda: matrix: expected coefficients in Montgomery form")
-        self._staged(value.values).settle("coefficient", self.threads)
+        self._uploads.stage(value.values).settle("coefficient", self.threads)
         matrix = self._residence.matrix(self._machine, value)
         return Buffer(self.curve, "matrix", value.rows, True, matrix)
 
     def stage(self, values: Scalars) -> Buffer:
         """On the upload stream, unless the vector's turn is asked for."""
-        staged = self._staged(values)
+        staged = self._uploads.stage(values)
         buffer = self._scalars(Vector(staged.memory), len(values), montgomery=values.montgomery)
         buffer.staged = staged
         return buffer
@@ -143,8 +145,7 @@ class CudaBackend:
 
     def notes(self) -> list[str]:
         """Each once."""
-        notes, self._notes = self._notes, []
-        return list(dict.fromkeys(notes))
+        return self._uploads.notes()
 
     def get(self, buffer: Buffer) -> Scalars | Points:
         """A copy, put in natural order on the host."""
@@ -171,7 +172,7 @@ class CudaBackend:
             raise KernelError("cuda: product: expected a witness in plain form")
         sparse_matrix, w = matrix_of(matrix), vector_of(witness, "product")
         if w.bit_reversed:
-            w = self._natural(w, witness.length)
+            w = natural(self._machine, self.curve, w, witness.length)
         with self._recorded("product", rows=size):
             out = sparse.product(
                 self._machine, self.curve, sparse_matrix, w.memory, witness.length, size
@@ -228,7 +229,7 @@ class CudaBackend:
                         f"cuda: pointwise: expected {n} elements in {name}, found {operand.length}"
                     )
         if len({x.bit_reversed for x in given.values()}) > 1:
-            given = {name: self._natural(x, n) for name, x in given.items()}
+            given = {name: natural(self._machine, self.curve, x, n) for name, x in given.items()}
         fits = into is not None and into.length == n
         out = vector_of(into, "pointwise").memory if into and fits else self._vector_memory(n)
         words: list[Memory | int] = [
@@ -309,15 +310,6 @@ class CudaBackend:
         unit = Unit("vector.cu", self.curve)
         self._machine.launch(unit, kernel, blocks(self._machine, n), THREADS, *args)
 
-    def _staged(self, values: Scalars) -> Staged:
-        residence = self._residence
-        if residence.transfers.vectors == "inside":
-            return Inside(self._machine, values)
-        return Ahead(self._machine, self._upload, values, residence.pinning, self._note)
-
-    def _note(self, text: str) -> None:
-        self._notes.append(text)
-
     def _index(self, memory: Memory) -> int | None:
         found = np.empty(1, np.uint64)
         self._machine.download(memory, found)
@@ -329,15 +321,6 @@ class CudaBackend:
         if n.bit_count() != 1:
             raise KernelError(f"cuda: {verb}: expected 2^k elements, found {n}")
         if given.bit_reversed != bit_reversed:
-            given = self._reversed(given, n)
+            given = in_other_order(self._machine, self.curve, given, n)
         values.data = None
         return given.memory, n.bit_length() - 1
-
-    def _natural(self, value: Vector, n: int) -> Vector:
-        return self._reversed(value, n) if value.bit_reversed else value
-
-    def _reversed(self, value: Vector, n: int) -> Vector:
-        """A copy in the other order."""
-        out = self._vector_memory(n)
-        self._launch("gather", n, value.memory, 0, 0, 1, out, n, n.bit_length())
-        return Vector(out, not value.bit_reversed)

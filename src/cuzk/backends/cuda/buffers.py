@@ -51,7 +51,7 @@ class Bases:
     """Points on the device, or as they were put where they do not fit.
 
     ``tables`` (:mod:`cuzk.backends.cuda.tables`) begin with the points and go with the windows of one plan.
-    ``pages`` of points that stay in host memory are locked as long as this is used. Lanes make ``maps`` under
+    ``pages`` hold the pages of points that stay in host memory, as long as this is used. Lanes make ``maps`` under
     ``lock``; a map's count was waited for, so that its rows are there for all.
     """
 
@@ -128,6 +128,21 @@ def order(value: Vector, n: int) -> int:
 def blocks(machine: Machine, n: int) -> int:
     """Enough for n threads, at most what fills the device eight times over."""
     return grid(machine, n, THREADS, 64)
+
+
+def natural(machine: Machine, curve: Curve, value: Vector, n: int) -> Vector:
+    """Itself, or a copy."""
+    return in_other_order(machine, curve, value, n) if value.bit_reversed else value
+
+
+def in_other_order(machine: Machine, curve: Curve, value: Vector, n: int) -> Vector:
+    """A copy, bit-reversed if the vector is not."""
+    out = machine.alloc(8 * curve.fr_words * n)
+    machine.launch(
+        Unit("vector.cu", curve), "gather", blocks(machine, n), THREADS,
+        value.memory, 0, 0, 1, out, n, n.bit_length(),
+    )  # fmt: skip
+    return Vector(out, not value.bit_reversed)
 
 
 def gathered(

@@ -10,6 +10,7 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -126,23 +127,39 @@ def _why_none(error: DeviceUnavailable) -> str:
     return text
 
 
+@dataclass
+class _Family:
+    """What machines beside one another share."""
+
+    timeline: Timeline
+
+
 class CudaMachine:
     """One stream of a card."""
 
-    def __init__(self, card: Card, role: str = "compute", timeline: Timeline | None = None) -> None:
+    def __init__(self, card: Card, role: str = "compute", family: _Family | None = None) -> None:
         self.card = card
         self.name = card.facts.name
         self.title = card.facts.title
         self.processors = card.facts.processors
         self.track = f"{self.name} {role}"
-        self.timeline = timeline or Timeline()
+        self._family = family or _Family(Timeline())
         card.enter()
         self._stream = Stream(card, card.queues.open())
         self._origin: Origin | None = None  # of the last mark: kept for the next
 
     def beside(self, role: str) -> CudaMachine:
         """Another stream of the card."""
-        return CudaMachine(self.card, role, self.timeline)
+        return CudaMachine(self.card, role, self._family)
+
+    @property
+    def timeline(self) -> Timeline:
+        """All machines' beside this one, too."""
+        return self._family.timeline
+
+    @timeline.setter
+    def timeline(self, timeline: Timeline) -> None:
+        self._family.timeline = timeline
 
     def after(self, mark: Mark) -> None:
         """cuStreamWaitEvent; what the stream stood still is the time between two marks around it."""

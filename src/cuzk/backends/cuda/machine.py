@@ -76,7 +76,7 @@ class Machine(Protocol):
     title: str  # "NVIDIA H200"
     processors: int  # streaming multiprocessors
     track: str  # of the timeline: "cuda:0 compute"
-    timeline: Timeline  # where copies and waits are recorded; streams beside this one share it
+    timeline: Timeline  # of copies and waits, for all streams beside one another: set on one, it is all theirs
 
     def beside(self, role: str) -> Machine:
         """A further stream of this device, its work unordered with this one's; ``role`` names its track."""

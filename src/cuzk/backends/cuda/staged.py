@@ -1,8 +1,12 @@
-"""Vectors on their way to a device.
+"""Vectors on their way to a device, each looked through there for scalars that are not below r.
 
-:class:`Ahead`: allocated, copied and looked through for scalars that are not below r on a stream of their own, so that
-neither the copy nor the compute work waits for the other; the compute stream comes after it when a kernel
-first asks for the vector. :class:`Inside`: all of it by the compute stream at that time, from pageable memory.
+    copy stream      a | b | c |
+    check stream       a   b   c
+    compute stream   work of proofs before | behind a's check: first kernel that reads a | ...
+
+:class:`Ahead`: neither the copy nor the compute work waits for the other; the compute stream comes after copy and
+check when a kernel first asks for the vector. :class:`Inside`: both are the compute stream's, at that time, from
+pageable memory.
 """
 
 from __future__ import annotations
@@ -14,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from cuzk import _core
+from cuzk.backends.cuda.arrivals import Arrival, Feeder
 from cuzk.backends.cuda.digits import first_not_canonical
-from cuzk.backends.cuda.machine import Machine
+from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.pinning import HeldPages, Note, Pinning
 from cuzk.errors import BackendError, FormatError
 from cuzk.vectors import Scalars
@@ -24,16 +29,16 @@ NONE = 2**64 - 1
 
 
 class Staged:
-    """``values``, copied by ``stream`` to ``memory``, which the compute stream may use after :meth:`arrive`."""
+    """``values`` in ``memory``, which the compute stream may use after :meth:`arrive`."""
 
-    def __init__(self, stream: Machine, values: Scalars) -> None:
-        self._stream = stream
+    def __init__(self, values: Scalars, memory: Memory, reader: Machine) -> None:
+        self.memory = memory
         self._values = values
         self._words = np.ascontiguousarray(values.words)
+        self._reader = reader  # looks for the first that is not below r
         self._bad = np.full(1, NONE, np.uint64)
         self._wait: Callable[[], None] | None = None
         self._settled = False
-        self.memory = stream.alloc(self._words.nbytes)
 
     def arrive(self) -> None:
         """What the compute stream is given from now on comes after copy and check."""
@@ -43,73 +48,100 @@ class Staged:
         """Wait for both, and once say FormatError of the first ``what`` that is not below r."""
         if self._settled:
             return
-        self._settled = True
-        self.arrive()
+        self._queue()
         if self._wait:
             self._wait()
+        self._settled = True
         if int(self._bad[0]) != NONE:  # said by a device: asked again before anybody is blamed
             expect_canonical(self._values, what, threads)
 
+    def _queue(self) -> None:
+        """Copy and check, if they are not queued."""
+        raise NotImplementedError
+
     def _check(self) -> None:
-        """Queue the question for the first that is not below r."""
-        first = first_not_canonical(self._stream, self._values.curve, self.memory, len(self._words))
-        self._wait = self._stream.fetch(first, self._bad)
+        n, curve = len(self._words), self._values.curve
+        first = first_not_canonical(self._reader, curve, self.memory, n)
+        self._wait = self._reader.fetch(first, self._bad)
 
 
 class Ahead(Staged):
-    """Copied now; from locked pages where ``pinning`` says so."""
+    """Copied from now on by ``feeder``, from locked pages where ``pinning`` says so."""
 
     def __init__(
-        self, compute: Machine, stream: Machine, values: Scalars, pinning: Pinning, note: Note
+        self,
+        compute: Machine,
+        reader: Machine,
+        feeder: Feeder,
+        values: Scalars,
+        pinning: Pinning,
+        note: Note,
     ) -> None:
         self._pages: HeldPages | None = None
-        super().__init__(stream, values)
+        super().__init__(values, feeder.alloc(values.words.nbytes), reader)
         self._compute: Machine | None = compute
+        self._feeder = feeder
+        self._arrival: Arrival | None = None
+        self._mark: Any = None
         if len(self._words):
-            self._pages = pinning.vector(stream, self._words, note)
-            if self._pages:
-                stream.send(self.memory, self._words)
-            else:
-                stream.upload(self.memory, self._words)
-        self._check()
-        self._mark: Any = stream.mark()
+            self._pages = pinning.vector(reader, self._words, note)
+            self._arrival = feeder.send(self.memory, self._words, self._pages)
+        if self._pages:  # else the check is queued when somebody asks: it waits for the staging
+            self._queue()
 
     def arrive(self) -> None:
         """By an event; once."""
-        compute, self._compute = self._compute, None
-        if compute:
-            compute.after(self._mark)
+        if self._compute:
+            self._queue()
+            self._compute.after(self._mark)
+            self._compute = None
 
     def settle(self, what: str, threads: int) -> None:
         """And let go of the pages."""
-        super().settle(what, threads)
-        self._let_go()
+        try:
+            super().settle(what, threads)
+        finally:
+            self._let_go()
 
     def __del__(self) -> None:
-        if self._pages:
-            with suppress(BackendError):
-                self._stream.finish()  # the copy may still be under way
-        self._let_go()
+        with suppress(BackendError):
+            self._let_go()
+
+    def _queue(self) -> None:
+        if self._mark is None:
+            if self._arrival:
+                self._arrival.before(self._reader)
+            self._check()
+            self._mark = self._reader.mark()
 
     def _let_go(self) -> None:
-        pages, self._pages = self._pages, None
-        if pages:
-            pages.release()
+        """Not before the copy is done; an interrupt may have come between sending and knowing of it."""
+        if not self._pages:
+            return
+        try:
+            if not self._settled:
+                nothing = self._words[:0]
+                (self._arrival or self._feeder.send(self.memory, nothing)).done()
+        finally:
+            self._pages.release()
+            self._pages = None
 
 
 class Inside(Staged):
     """Copied by its compute stream in its turn."""
 
-    _copied = False
+    def __init__(self, compute: Machine, values: Scalars) -> None:
+        super().__init__(values, compute.alloc(values.words.nbytes), compute)
 
     def arrive(self) -> None:
-        """Queue it, once."""
-        if self._copied:
-            return
-        self._copied = True
-        if len(self._words):
-            self._stream.upload_plain(self.memory, self._words)
-        self._check()
+        """The stream's own order."""
+        self._queue()
+
+    def _queue(self) -> None:
+        if self._wait is None:
+            if len(self._words):
+                self._reader.upload_plain(self.memory, self._words)
+            self._check()
 
 
 def expect_canonical(values: Scalars, what: str, threads: int) -> None:
