@@ -50,7 +50,11 @@ class Backend(Protocol):
     title: str  # what the device calls itself: "NVIDIA H200"
     curve: Curve
     timeline: Timeline  # where copies, waits and spans of the device are recorded; may be replaced
-    lanes: int  # proofs at a time that the plan has room for, at most what was asked for
+
+    @property
+    def lanes(self) -> int:
+        """Proofs at a time that the last plan has room for: at most what it was asked for, 1 without a plan."""
+        ...
 
     def plan(self, work: Workload) -> int:
         """Share out the device's memory, before anything is put: the bytes that a proof takes at most.

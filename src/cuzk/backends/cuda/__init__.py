@@ -69,7 +69,6 @@ class CudaBackend:
         self.name = machine.name
         self.title = machine.title
         self.threads = threads
-        self.lanes = 1
         self._machine = machine
         self._longest = longest_sum
         self._residence = residence or Residence(curve, threads, transfers or Transfers())
@@ -86,6 +85,12 @@ class CudaBackend:
         return self._machine
 
     @property
+    def lanes(self) -> int:
+        """As the last plan has it."""
+        plan = self._residence.plan
+        return plan.lanes if plan else 1
+
+    @property
     def timeline(self) -> Timeline:
         """Of all streams of its lanes."""
         return self._machine.timeline
@@ -99,9 +104,12 @@ class CudaBackend:
         sums, free = self._sums, self._machine.free_bytes()
         longest_vector = max(work.wires, 1 << work.log_domain)
         tables = sums.table_plans(longest_vector) if work.repeated else ()
-        plan = share(self.curve, work, free, sums.bytes_of, sums.extra_bytes, self._longest, tables)
+        plan = share(
+            self.curve, work, free, sums.bytes_of, sums.extra_bytes, self._longest, tables,
+            streamed=self._residence.transfers.points == "host",
+        )  # fmt: skip
         cut = plan.chunk < longest_vector  # another key's may be longer
-        self._residence.follow(plan, plan.chunk if cut else self._longest)
+        self._residence.follow(plan, work, plan.chunk if cut else self._longest)
         return plan.total
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
@@ -140,7 +148,7 @@ class CudaBackend:
             longest_sum=self._longest,
             residence=self._residence,
         )
-        lane.lanes, lane._sums.longest = self.lanes, self._sums.longest
+        lane._sums.longest = self._sums.longest
         return lane
 
     def notes(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from weakref import WeakSet
 
+from cuzk.backends import Workload
 from cuzk.backends.cuda.buffers import Bases
 from cuzk.backends.cuda.machine import Machine, Memory, uploaded
 from cuzk.backends.cuda.memory import MemoryPlan
@@ -35,13 +36,17 @@ class Residence:
         self._constants: dict[int, tuple[Memory, Ready]] = {}
         self._kept: WeakSet[Bases | DeviceMatrix] = WeakSet()
         self._planned: WeakSet[Bases] = WeakSet()  # points put since the plan
+        self._expected: list[
+            tuple[tuple[str, int], bool]
+        ] = []  # queries of the plan that were not put
         self._lock = threading.RLock()
 
-    def follow(self, plan: MemoryPlan, longest: int | None) -> None:
+    def follow(self, plan: MemoryPlan, work: Workload, longest: int | None) -> None:
         """From now on; no sum of any lane is longer than ``longest``."""
         with self._lock:
             self.plan = plan
             self._planned.clear()
+            self._expected = list(zip(work.queries, plan.stay, strict=True))
             for sums in self.sums:
                 sums.longest = longest
 
@@ -77,12 +82,25 @@ class Residence:
         with self._lock:
             return sum(kept.nbytes for kept in self._kept)
 
+    def _stays(self, value: Points) -> bool:
+        """As planned for a query of that group and length, in their order; any other where bytes are left."""
+        if self.transfers.points == "host":
+            return False
+        if not self.plan:
+            return True
+        query = value.group, len(value)
+        for i, (expected, stays) in enumerate(self._expected):
+            if expected == query:
+                del self._expected[i]
+                return stays
+        taken = sum(k.point_bytes for k in self._planned)
+        windows = self.plan.windows
+        return taken + value.words.nbytes * (windows.tables if windows else 1) <= self.plan.points
+
     def _placed(self, machine: Machine, value: Points) -> Bases:
-        stay = sum(k.point_bytes for k in self._planned)
-        windows = self.plan.windows if self.plan else None
-        nbytes = value.words.nbytes * (windows.tables if windows else 1)
-        if self.transfers.points == "host" or (self.plan and self.plan.points < stay + nbytes):
+        if not self._stays(value):
             return Bases(value)
+        windows = self.plan.windows if self.plan else None
         try:
             points = uploaded(machine, value.words)
             if not windows:
