@@ -84,22 +84,21 @@ class HeldPages:
     def __init__(self, pinning: Pinning, machine: Machine, array: NDArray[Any]) -> None:
         self.nbytes = array.nbytes
         self._pinning: Pinning | None = None
+        self._pin: Pin | None = None
         pinning.reserve(array.nbytes)
-        self._pinning = pinning
-        try:
-            self._pin: Pin = machine.pin(array)
-        except BaseException:
-            self._leave_books()
-            raise
+        self._pinning = pinning  # from here on, dropping it undoes what was done
+        self._pin = machine.pin(array)
 
     def release(self) -> None:
-        """Let go of the pages; copies from them must be done."""
-        if self._pinning:
-            self._pin.release()
-            self._leave_books()
+        """Let go of the pages; waits for copies from them."""
+        pin, self._pin = self._pin, None
+        if pin:
+            pin.release()
+        self._leave_books()
 
     def __del__(self) -> None:
-        self.release()
+        self._pin = None
+        self._leave_books()
 
     def _leave_books(self) -> None:
         pinning, self._pinning = self._pinning, None

@@ -12,7 +12,6 @@ pageable memory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from cuzk.backends.cuda.arrivals import Arrival, Feeder
 from cuzk.backends.cuda.digits import first_not_canonical
 from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.pinning import HeldPages, Note, Pinning
-from cuzk.errors import BackendError, FormatError
+from cuzk.errors import FormatError
 from cuzk.vectors import Scalars
 
 NONE = 2**64 - 1
@@ -97,15 +96,13 @@ class Ahead(Staged):
             self._compute = None
 
     def settle(self, what: str, threads: int) -> None:
-        """And let go of the pages."""
+        """And let go of the pages: whatever else happens they are, once nothing is copied from them any more."""
+        pages, self._pages = self._pages, None
         try:
             super().settle(what, threads)
         finally:
-            self._let_go()
-
-    def __del__(self) -> None:
-        with suppress(BackendError):
-            self._let_go()
+            if pages and self._settled:
+                pages.release()
 
     def _queue(self) -> None:
         if self._mark is None:
@@ -113,18 +110,6 @@ class Ahead(Staged):
                 self._arrival.before(self._reader)
             self._check()
             self._mark = self._reader.mark()
-
-    def _let_go(self) -> None:
-        """Not before the copy is done; an interrupt may have come between sending and knowing of it."""
-        if not self._pages:
-            return
-        try:
-            if not self._settled:
-                nothing = self._words[:0]
-                (self._arrival or self._feeder.send(self.memory, nothing)).done()
-        finally:
-            self._pages.release()
-            self._pages = None
 
 
 class Inside(Staged):
