@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cuzk.timeline import Span
+from cuzk.timeline import Fact, Span
 
 Interval = tuple[float, float]
-WAIT = "wait"  # "wait", "wait for a copy": a stream behind a mark of another
+WAIT = (
+    "wait"  # "wait", "wait for a copy": a stream behind a mark of another, a thread behind whatever
+)
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,11 @@ def copies(spans: Iterable[Span]) -> list[Copies]:
     result = []
     for (track, name, how), found in sorted(kinds.items()):
         busy = union((s.start, s.end) for s in found)
+        device = found[0].device
         others = union(
             part
             for other, parts in work.items()
-            if other != track and device_of(other) and device_of(other) == device_of(track)
+            if device and other != track and tracks[other][0].device == device
             for part in parts
         )
         nbytes = sum(int(s.facts["bytes"]) for s in found)
@@ -142,14 +145,16 @@ def copies(spans: Iterable[Span]) -> list[Copies]:
 def batches(spans: Iterable[Span]) -> list[Batches]:
     """Of every streamed sum of one proof, in the order of their starts.
 
-    Batches tell their place in the sum: a place that is not above the one before it, on one track and under one name,
-    begins another sum. A sum's batches may alternate between tracks of one device.
+    Batches tell their place in the sum: one that is not above the place before it, under one name and of one ``proof`` where
+    they tell it, begins another sum. A sum's batches may alternate between tracks of one device.
     """
-    runs: dict[tuple[str, str], list[list[Span]]] = {}
+    runs: dict[tuple[str, str, Fact], list[list[Span]]] = {}
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
         if "batch" not in span.facts or is_wait(span):
             continue
-        sums = runs.setdefault((device_of(span.track) or span.track, span.name), [])
+        sums = runs.setdefault(
+            (span.device or span.track, span.name, span.facts.get("proof", "")), []
+        )
         if not sums or int(span.facts["batch"]) <= int(sums[-1][-1].facts["batch"]):
             sums.append([])
         sums[-1].append(span)
@@ -159,15 +164,23 @@ def batches(spans: Iterable[Span]) -> list[Batches]:
     return [_batches(s) for s in found]
 
 
+def computing(spans: Iterable[Span], window: Interval) -> list[Interval]:
+    """When any stream of a device did work that is no copy, within ``window``.
+
+    A copy in a stream's own order, inside a phase of it, is a time in which the device computes nothing, as a wait is.
+    """
+    found: list[Interval] = []
+    for of_track in _by_track(s for s in spans if s.device).values():
+        inside = [(max(s.start, window[0]), min(s.end, window[1]), s) for s in of_track]
+        still = union((a, b) for a, b, s in inside if is_wait(s) or "bytes" in s.facts)
+        work = union((a, b) for a, b, s in inside if not (is_wait(s) or "bytes" in s.facts))
+        found += without(work, still)
+    return union(found)
+
+
 def is_wait(span: Span) -> bool:
     """Whether a stream or a thread stood still in it."""
     return span.name == WAIT or span.name.startswith(WAIT + " ")
-
-
-def device_of(track: str) -> str:
-    """ "cuda:0" of "cuda:0 compute"; nothing for a thread of the host."""
-    first = track.partition(" ")[0]
-    return first if first.startswith("cuda:") else ""
 
 
 def union(intervals: Iterable[Interval]) -> list[Interval]:
@@ -193,6 +206,16 @@ def common(left: Sequence[Interval], right: Sequence[Interval]) -> list[Interval
         else:
             j += 1
     return found
+
+
+def without(left: Sequence[Interval], right: Sequence[Interval]) -> list[Interval]:
+    """What one union covers and the other does not."""
+    if not left:
+        return []
+    start, end = left[0][0], left[-1][1]
+    edges = [start, *(edge for interval in right for edge in interval), end]
+    gaps = zip(edges[::2], edges[1::2], strict=True)
+    return common(left, [(max(a, start), min(b, end)) for a, b in gaps if a < b])
 
 
 def length(intervals: Iterable[Interval]) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -20,56 +19,17 @@ from cuzk.bench.prove import SMALLEST, VERIFY_TO, ProveCase
 from cuzk.bench.rows import Case, Row, heading
 from cuzk.bench.stages import staged
 from cuzk.bench.synthetic import RECIPES
-from cuzk.cli.app import cuzk_group, environment
+from cuzk.cli.app import cuzk_group
+from cuzk.cli.measured import LARGEST, curves_option, open_asked, sizes_option
 from cuzk.cli.options import device_option, json_option, threads_option
+from cuzk.cli.phases import phases_command
 from cuzk.cli.terminal import answer, say
-from cuzk.curves import GROUPS, Curve, curve_named
-from cuzk.errors import DeviceUnavailable
-from cuzk.prover.devices import open_device, thread_count
-
-LARGEST = 28
-_SIZES = re.compile(r"([0-9]{1,2})(?:(?:\.\.|-)([0-9]{1,2}))?")
-
-
-def read_sizes(_ctx: click.Context, _parameter: click.Parameter, value: str) -> list[int]:
-    """ "16..20", "16-20", "16,18,20" or "20" as logarithms."""
-    found: list[int] = []
-    for part in value.split(","):
-        match = _SIZES.fullmatch(part.strip())
-        if not match or int(match[1]) > int(match[2] or match[1]):
-            raise click.BadParameter(f"expected sizes like 16..20 or 16,18,20, found {value!r}.")
-        found += range(int(match[1]), int(match[2] or match[1]) + 1)
-    if max(found) > LARGEST:
-        raise click.BadParameter(f"expected at most {LARGEST}, found {value!r}.")
-    return found
-
-
-def read_curves(_ctx: click.Context, _parameter: click.Parameter, value: str) -> list[Curve]:
-    """One curve by any of its names, or both."""
-    if value == "both":
-        return [curve_named("bn254"), curve_named("bls12_381")]
-    return [curve_named(value, "--curve")]
-
+from cuzk.curves import GROUPS, Curve
+from cuzk.prover.devices import thread_count
 
 OPTIONS = (
-    click.option(
-        "--curve",
-        "curves",
-        default="both",
-        show_default=True,
-        metavar="bn254|bls12_381|both",
-        callback=read_curves,
-        help="Which curve.",
-    ),
-    click.option(
-        "--log",
-        "logs",
-        default="12..16",
-        show_default=True,
-        metavar="SIZES",
-        callback=read_sizes,
-        help="log2 of the sizes: 16..20 or 16,18,20.",
-    ),
+    curves_option("both"),
+    sizes_option("12..16"),
     device_option,
     threads_option,
     click.option(
@@ -181,9 +141,7 @@ def _measure(
     count, rows = thread_count(threads), list[Row]()
     place: dict[str, str] = {}
     for curve, case in product(curves, cases):
-        backend = _open(
-            device, curve, count
-        )  # a new one each: it plans its memory for one kind of work
+        backend = open_asked(device, curve, count)  # it plans its memory for one kind of work
         if not place:
             place = place_of(backend, count)
             if not as_json:
@@ -208,9 +166,4 @@ def _rows(case: Case, backend: Backend, reps: int, threads: int, stages: bool) -
     return [replace(row, stages=other.stages) for row, other in zip(rows, again, strict=True)]
 
 
-def _open(device: str, curve: Curve, threads: int) -> Backend:
-    if environment().no_gpu and device.startswith("cuda"):
-        raise DeviceUnavailable(
-            f"--device: CUZK_NO_GPU forbids {device}; unset it or use --device cpu"
-        )
-    return open_device("cpu" if environment().no_gpu else device, curve, threads)[0]
+bench_group.add_command(phases_command)

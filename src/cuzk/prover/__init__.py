@@ -50,11 +50,8 @@ def proving(
 
     Yields once, when all of the device's work is queued. ``given`` are A w, B w, C w where they are known.
     """
-    if given is None:
-        with phase("evaluate"):
-            a, b, c = evaluate(key, w, backend)
-    else:
-        a, b, c = given.on_domain(key, backend)
+    with phase("evaluate"):
+        a, b, c = given.on_domain(key, backend) if given else evaluate(key, w, backend)
     with phase("quotient"):
         h = quotient(key, a, b, c, backend)
     with phase("commit"):
