@@ -77,6 +77,11 @@ def test_batches_of_a_table() -> None:
         span("cuda:0 compute", "sum", 6, 7, batch=2),
         span("cuda:0 compute", "sum", 9, 10, batch=0),
     ]
+    waits = [
+        span("cuda:0 compute", "wait for cuda:0 copy", 0, 1),
+        span("cuda:0 compute 2", "wait for cuda:0 copy", 2, 2.5),  # while the other computes
+    ]
+    assert batches([*alternating, *waits])[0].between == 2
     first, second = batches(alternating)
     assert (first.count, first.seconds, first.between) == (3, 7, 1)
     assert (second.count, second.seconds, second.between) == (1, 1, 0)

@@ -89,7 +89,7 @@ class Copies:
 
 @dataclass(frozen=True)
 class Batches:
-    """The batches of one streamed sum: between the first's start and the last's end, and how much of it none ran."""
+    """The batches of one streamed sum: from the first's start to the last's end, and how much of it none computed."""
 
     name: str
     count: int
@@ -149,19 +149,22 @@ def batches(spans: Iterable[Span]) -> list[Batches]:
     they tell it, begins another sum. A sum's batches may alternate between tracks of one device.
     """
     runs: dict[tuple[str, str, Fact], list[list[Span]]] = {}
+    waits: dict[str, list[Interval]] = {}
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
-        if "batch" not in span.facts or is_wait(span):
-            continue
-        sums = runs.setdefault(
-            (span.device or span.track, span.name, span.facts.get("proof", "")), []
-        )
-        if not sums or int(span.facts["batch"]) <= int(sums[-1][-1].facts["batch"]):
-            sums.append([])
-        sums[-1].append(span)
+        if is_wait(span):
+            waits.setdefault(span.track, []).append((span.start, span.end))
+        elif "batch" in span.facts:
+            sums = runs.setdefault(
+                (span.device or span.track, span.name, span.facts.get("proof", "")), []
+            )
+            if not sums or int(span.facts["batch"]) <= int(sums[-1][-1].facts["batch"]):
+                sums.append([])
+            sums[-1].append(span)
+    still = {track: union(found) for track, found in waits.items()}
     found = sorted(
         (s for sums in runs.values() for s in sums), key=lambda s: (s[0].start, s[0].name)
     )
-    return [_batches(s) for s in found]
+    return [_batches(s, still) for s in found]
 
 
 def computing(spans: Iterable[Span], window: Interval) -> list[Interval]:
@@ -239,7 +242,10 @@ def _use(track: str, spans: list[Span], window: Interval | None) -> Use:
     return Use(track, start, end, length(work) - length(common(work, waits)), waiting)
 
 
-def _batches(spans: list[Span]) -> Batches:
-    busy = union((s.start, s.end) for s in spans)
-    whole = busy[-1][1] - busy[0][0] if busy else 0.0
-    return Batches(spans[0].name, len(spans), whole, whole - length(busy))
+def _batches(spans: list[Span], still: dict[str, list[Interval]]) -> Batches:
+    """``still``: when each track waited."""
+    busy: list[Interval] = []
+    for track, own in _by_track(spans).items():
+        busy += without(union((s.start, s.end) for s in own), still.get(track, []))
+    whole = max(s.end for s in spans) - spans[0].start
+    return Batches(spans[0].name, len(spans), whole, whole - length(union(busy)))
