@@ -87,6 +87,15 @@ def test_batches_of_a_table() -> None:
     assert (second.count, second.seconds, second.between) == (1, 1, 0)
 
 
+def test_batches_are_of_one_sum_whatever_is_done_for_them() -> None:
+    """The digits of the second batch are sorted before the first is added up; the lines come once."""
+    kinds = [("digits", 0, 0, 2), ("digits", 1, 2, 3), ("batch", 0, 4, 6), ("batch", 1, 6, 8), ("lines", 2, 8, 9)]  # fmt: skip
+    one = [span(COMPUTE, name, start, end, batch=i) for name, i, start, end in kinds]
+    again = [span(COMPUTE, s.name, s.start + 10, s.end + 10, **s.facts) for s in one]
+    found = batches([*again, *one])
+    assert [(b.device, b.count, b.seconds, b.between) for b in found] == [("cuda:0", 2, 9, 1)] * 2
+
+
 def test_nothing() -> None:
     assert not uses([])
     assert not copies([])

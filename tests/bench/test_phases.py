@@ -272,7 +272,7 @@ def test_figures_of_turns() -> None:
     lines = [line for each in tables(series) for line in each]
     assert ["quotient", "20.00", "4.00"] in lines
     assert ["cuda:0 copy points pinned", "3", "3000.0", "1500.00", "2.0", "1500.00"] in lines
-    assert ["sum", "6", "3000.00", "750.00"] in lines
+    assert ["cuda:0", "6", "3000.00", "750.00"] in lines
     assert summary(series).startswith("40.00 ms a proof (20.00 to 50.00), 15.0 proofs a minute, ")
 
 

@@ -25,10 +25,10 @@ def tables(series: Series) -> list[Table]:
         found.append([["copies", "count", "MB", "ms", "GB/s", "ms behind work"], *rows])
     if batches := series.batches():
         rows = [
-            [each.name, str(each.count), f"{1e3 * each.seconds:.2f}", f"{1e3 * each.between:.2f}"]
+            [each.device, str(each.count), f"{1e3 * each.seconds:.2f}", f"{1e3 * each.between:.2f}"]
             for each in batches
         ]
-        found.append([["batches", "count", "ms", "ms between"], *rows])
+        found.append([["batches of streamed sums", "count", "ms", "ms between"], *rows])
     return found
 
 

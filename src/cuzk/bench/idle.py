@@ -8,6 +8,7 @@ that tell the ``batch`` of a sum.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -91,7 +92,7 @@ class Copies:
 class Batches:
     """The batches of one streamed sum: from the first's start to the last's end, and how much of it none computed."""
 
-    name: str
+    device: str
     count: int
     seconds: float
     between: float
@@ -100,7 +101,7 @@ class Batches:
         """For JSON."""
         part = self.between / self.seconds if self.seconds > 0 else 0.0
         return {
-            "name": self.name,
+            "device": self.device,
             "count": self.count,
             "ms": round(1e3 * self.seconds, 4),
             "between_ms": round(1e3 * self.between, 4),
@@ -143,27 +144,27 @@ def copies(spans: Iterable[Span]) -> list[Copies]:
 
 
 def batches(spans: Iterable[Span]) -> list[Batches]:
-    """Of every streamed sum of one proof, in the order of their starts.
+    """Of every streamed sum, in the order of their starts.
 
-    Batches tell their place in the sum: one that is not above the place before it, under one name and of one ``proof`` where
-    they tell it, begins another sum. A sum's batches may alternate between tracks of one device.
+    What a sum does for a batch are spans of different names, all with the batch's number. One whose number is not above
+    that of the last one of its name, of the same device and ``proof``, begins another sum. They may alternate
+    between tracks.
     """
-    runs: dict[tuple[str, str, Fact], list[list[Span]]] = {}
+    sums: dict[tuple[str, Fact], list[list[Span]]] = {}
+    last: dict[tuple[str, Fact], dict[str, int]] = {}
     waits: dict[str, list[Interval]] = {}
-    for span in sorted(spans, key=lambda s: (s.start, s.end)):
+    for span in sorted(spans, key=lambda s: (s.start, s.end, s.name)):
         if is_wait(span):
             waits.setdefault(span.track, []).append((span.start, span.end))
         elif "batch" in span.facts:
-            sums = runs.setdefault(
-                (span.device or span.track, span.name, span.facts.get("proof", "")), []
-            )
-            if not sums or int(span.facts["batch"]) <= int(sums[-1][-1].facts["batch"]):
-                sums.append([])
-            sums[-1].append(span)
+            key, number = (span.device, span.facts.get("proof", "")), int(span.facts["batch"])
+            if key not in sums or number <= last[key].get(span.name, -1):
+                sums.setdefault(key, []).append([])
+                last[key] = {}
+            last[key][span.name] = number
+            sums[key][-1].append(span)
     still = {track: union(found) for track, found in waits.items()}
-    found = sorted(
-        (s for sums in runs.values() for s in sums), key=lambda s: (s[0].start, s[0].name)
-    )
+    found = sorted((s for of_one in sums.values() for s in of_one), key=lambda s: s[0].start)
     return [_batches(s, still) for s in found]
 
 
@@ -248,4 +249,5 @@ def _batches(spans: list[Span], still: dict[str, list[Interval]]) -> Batches:
     for track, own in _by_track(spans).items():
         busy += without(union((s.start, s.end) for s in own), still.get(track, []))
     whole = max(s.end for s in spans) - spans[0].start
-    return Batches(spans[0].name, len(spans), whole, whole - length(union(busy)))
+    count = max(Counter(s.name for s in spans).values())  # what is done once for all is there once
+    return Batches(spans[0].device, count, whole, whole - length(union(busy)))

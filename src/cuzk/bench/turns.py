@@ -94,12 +94,12 @@ class Series:
         return copies(self.spans)
 
     def batches(self) -> list[Batches]:
-        """Of the streamed sums, those of one name together."""
+        """Of the streamed sums, all of a device together."""
         found: dict[str, Batches] = {}
         for each in (b for turn in self.turns for b in batches(turn.spans)):
-            before = found.get(each.name, Batches(each.name, 0, 0.0, 0.0))
-            found[each.name] = Batches(
-                each.name,
+            before = found.get(each.device, Batches(each.device, 0, 0.0, 0.0))
+            found[each.device] = Batches(
+                each.device,
                 before.count + each.count,
                 before.seconds + each.seconds,
                 before.between + each.between,
