@@ -12,6 +12,7 @@ import pytest
 from circuits import cubic
 from cuzk.curves import BLS12_381, BN254
 from cuzk.errors import KernelError, UnsatisfiedError
+from cuzk.prover.attempt import Attempt
 from cuzk.prover.session import Prover
 from cuzk.timeline import Span
 from cuzk.vectors import Scalars
@@ -85,16 +86,21 @@ def test_spans_of_a_proof_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     on = {track: [s for s in result.spans if s.track == track] for track in
           {span.track for span in result.spans}}  # fmt: skip
     compute, upload = on.pop("cuda:0 compute"), on.pop("cuda:0 upload")
-    assert set(on) == {threading.current_thread().name}
+    check = on.pop("cuda:0 check")
+    assert set(on) == {threading.current_thread().name, "staging for cuda:0"}
     host = on[threading.current_thread().name]
 
     sums = Counter(span.name for span in compute if span.name.startswith("sum"))
     assert sums == {"sum g1": 4, "sum g2": 1}
     assert {"product", "extend", "pointwise"} <= {span.name for span in compute}
-    assert [s.name for s in compute if s.name.startswith("wait")] == ["wait for cuda:0 upload"]
+    assert [s.name for s in compute if s.name.startswith("wait")] == ["wait for cuda:0 check"]
+    assert [s.name for s in check] == ["wait for cuda:0 upload", "copy to host"]
 
-    down = [s for s in upload if s.name == "copy to device"]
-    assert [(s.facts["bytes"], s.facts["how"]) for s in down] == [(32 * len(witness), "staged")]
+    assert [(s.name, s.facts["bytes"], s.facts["how"]) for s in upload] == [
+        ("copy to device", 32 * len(witness), "staged")
+    ]
+    stage = [s for s in on["staging for cuda:0"] if s.name == "stage"]
+    assert [s.facts["bytes"] for s in stage] == [32 * len(witness)]
     results = [s for s in compute if s.name == "copy to host" and s.facts["how"] == "pinned"]
     assert len(results) == 5
     assert all(int(s.facts["bytes"]) % 192 == 0 for s in results)
@@ -104,24 +110,32 @@ def test_spans_of_a_proof_on_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     names = tree(s for s in host if s.name != "wait")
     assert all(f"total > commit > {name} > wait for a result" in names for name in SUMS)
 
-    print({k: v for k, v in calls.items() if "Event" in k}, calls.total())
-    assert calls["cuEventRecord"] <= 70
-    assert calls["cuEventQuery"] <= 30
-    timed = calls["cuEventElapsedTime"] - 3  # those are the report's
-    assert timed == 2 * (len(compute) + len(upload))
+    recorded = len(compute) + len(upload) + len(check)
+    assert recorded <= 30
+    assert (
+        calls["cuEventRecord"] <= 2 * recorded + 20
+    )  # those of the report, between streams, behind copies
+    assert calls["cuEventQuery"] == recorded
+    assert calls["cuEventElapsedTime"] == 2 * recorded + 3  # the report's
 
 
 def test_a_failed_proof_holds_no_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = install(FakeDriver(), monkeypatch)
+    driver, start = install(FakeDriver(), monkeypatch), Attempt.start
+
+    def start_and_fail(attempt: Attempt) -> None:
+        start(attempt)
+        raise KernelError("cuda:0: with all of the work queued")
+
     circuit = cubic(BN254)
     with Prover(key_from(circuit.matrices()), device="cuda", threads=1) as prover:
         prover.prove(circuit.witness())
         gc.collect()
         there = len(driver.events)
         for _ in range(3):
-            driver.fail["cuLaunchKernel"] = "INVALID_VALUE"
-            with pytest.raises(KernelError):
-                prover.prove(circuit.witness())
+            with monkeypatch.context() as patch:
+                patch.setattr(Attempt, "start", start_and_fail)
+                with pytest.raises(KernelError):
+                    prover.prove(circuit.witness())
             result = prover.prove(circuit.witness())
             gc.collect()
             assert len(driver.events) == there

@@ -77,7 +77,7 @@ class Card:
         self._pool = _pool(self.driver, ordinal)
         self.queues = Queues(self.driver)
         self.pins = Pins(self.driver, self.enter, self.queues.events)
-        self.clock = Clock(self.driver)
+        self.clock = Clock(self.driver, self.enter)
         self._modules: dict[Unit, Any] = {}
         self._kernels: dict[tuple[Unit, str], Kernel] = {}
         self._lock = threading.Lock()

@@ -25,8 +25,8 @@ CLOSE = 50e-6  # seconds between the two readings that need no further try
 class Origin:
     """An event, the host's time when it was passed, and by how many seconds that may be wrong."""
 
-    def __init__(self, driver: Driver, stream: Any) -> None:
-        self._driver = driver
+    def __init__(self, driver: Driver, enter: Callable[[], None], stream: Any) -> None:
+        self._driver, self._enter = driver, enter
         self.event = driver.cuEventCreate(0)
         before = perf_counter()
         driver.cuEventRecord(self.event, stream)
@@ -39,14 +39,21 @@ class Origin:
         return self.then + float(self._driver.cuEventElapsedTime(self.event, event)) / 1e3
 
     def __del__(self) -> None:
-        quietly(lambda: self._driver.cuEventDestroy(self.event))
+        quietly(self._destroy)
+
+    def _destroy(self) -> None:
+        self._enter()
+        self._driver.cuEventDestroy(self.event)
 
 
 class Clock:
-    """Of one card; its context is the calling thread's. An origin lives as long as a mark or a stream needs it."""
+    """Of one card; ``enter`` makes its context the calling thread's, as it must be when a time is asked for.
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
+    An origin lives as long as a mark or a machine needs it.
+    """
+
+    def __init__(self, driver: Driver, enter: Callable[[], None]) -> None:
+        self._driver, self._enter = driver, enter
         self._origin: Callable[[], Origin | None] = lambda: None
         self._lock = threading.Lock()
 
@@ -62,10 +69,14 @@ class Clock:
     def _renewed(self) -> Origin:
         stream = self._driver.cuStreamCreate(NON_BLOCKING)
         try:
-            best = Origin(self._driver, stream)
+            best = Origin(self._driver, self._enter, stream)
             for _ in range(TRIES - 1):
                 if 2 * best.error > CLOSE:
-                    best = min(best, Origin(self._driver, stream), key=lambda origin: origin.error)
+                    best = min(
+                        best,
+                        Origin(self._driver, self._enter, stream),
+                        key=lambda origin: origin.error,
+                    )
             return best
         finally:
             self._driver.cuStreamDestroy(stream)
