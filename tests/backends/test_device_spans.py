@@ -118,7 +118,7 @@ def test_copies_tell_their_bytes_and_how(machine: CudaMachine) -> None:
     pin = machine.pin(array)
     machine.send(memory, array[:5000])
     machine.upload(memory, array)
-    machine.upload_plain(memory, array[:4000])
+    machine.upload_plain(memory, np.ones(4000, np.uint8))
     machine.download(memory, np.empty(600, np.uint8))
     machine.fetch(memory, np.empty(70, np.uint8))()
     machine.finish()
