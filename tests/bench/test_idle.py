@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cuzk.bench.idle import batches, common, computing, copies, length, union, uses, without
+from cuzk.bench.idle import batches, common, computing, copies, length, sums, union, uses, without
 from cuzk.timeline import Span
 
 COMPUTE, COPY = "cuda:0 compute", "cuda:0 copy"
@@ -93,6 +93,8 @@ def test_batches_are_of_one_sum_whatever_is_done_for_them() -> None:
     one = [span(COMPUTE, name, start, end, batch=i) for name, i, start, end in kinds]
     again = [span(COMPUTE, s.name, s.start + 10, s.end + 10, **s.facts) for s in one]
     found = batches([*again, *one])
+    resident = [span(COMPUTE, "sum g2", 5, 5.5), span("MainThread", "sum g1", 0, 9)]
+    assert sums([*again, *resident, *one]) == [9, 0.5, 9]
     assert [(b.device, b.count, b.seconds, b.between) for b in found] == [("cuda:0", 2, 9, 1)] * 2
 
 

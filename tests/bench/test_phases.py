@@ -17,7 +17,7 @@ from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.transfers import Transfers
 from cuzk.bench.callers import Callers
 from cuzk.bench.clocks import Figure
-from cuzk.bench.compare import HEADING, STEPS, SUMS, cells, compared
+from cuzk.bench.compare import HEADING, STEPS, cells, compared
 from cuzk.bench.figures import summary, tables
 from cuzk.bench.phases import JudgedProver, Way, measure
 from cuzk.bench.prove import R, S
@@ -113,6 +113,10 @@ def test_ways_on_a_gpu() -> None:
         assert shown["lanes"] == lanes
         assert {"evaluate", "quotient", "commit"} == set(shown["device_ms"])
         assert 0 <= shown["device_idle_percent"] < 100
+    times = resident.sums()
+    assert times is not None
+    assert len(times) == 5
+    assert 0 < sum(times) <= resident.wall.most
     key, vector = subject.key, 8 * BN254.fr_words
     points = [key.a.points, key.b_g1.points, key.b_g2.points, key.l.points, key.h]
     wires, rows = len(subject.witness), 1 << key.log_domain
@@ -125,10 +129,10 @@ def test_ways_on_a_gpu() -> None:
 
 
 def made(name: str, per_minute: float, device: dict[str, float]) -> Series:
-    host = {f"commit.{name}": float(n) for n, name in enumerate(SUMS)}
-    report = SimpleNamespace(milliseconds=host, device_milliseconds=device, total_ms=7.0)
-    spans = [Span("cuda:0 compute", "quotient", 0.0, 30.0 / per_minute)]
-    result: Any = SimpleNamespace(report=report)
+    report = SimpleNamespace(device_milliseconds=device, total_ms=7.0)
+    spans = [Span("cuda:0 compute", "extend", 0.0, 30.0 / per_minute)]
+    sums = [Span("cuda:0 compute", "sum g1", n, n + n / 1e3) for n in range(5)]
+    result: Any = SimpleNamespace(report=report, spans=sums)
     return Series(name, {}, [Turn(0.0, 60.0 / per_minute, [result], spans)])
 
 
@@ -235,7 +239,8 @@ def result(total: float, device: dict[str, float], notes: list[str]) -> Any:
             milliseconds=host,
             device_milliseconds=device,
             transfers=notes,
-        )
+        ),
+        spans=[],
     )
 
 
@@ -263,6 +268,7 @@ def test_figures_of_turns() -> None:
     assert series.phases(device=True) == {"quotient": 4.0}
     assert series.device_idle == pytest.approx(1 - 3 * 1.75 / 11)
     shown = series.as_dict()
+    assert shown["sums_ms"] is None
     assert shown["notes"] == ["note 0", "same", "note 1", "note 2"]
     assert [(use["track"], use["ms"], use["work_ms"]) for use in shown["streams"]] == [
         (compute, 11e3, 5250.0), (copy, 11e3, 1500.0),

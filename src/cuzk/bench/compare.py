@@ -73,17 +73,17 @@ HEADING = (
 
 
 def compared(series: Sequence[Series]) -> list[dict[str, Any]]:
-    """A row for each of STEPS: milliseconds, the device's but for "wall_ms" and the sums, which are waited for."""
+    """A row for each of STEPS: milliseconds, the device's but for "wall_ms"."""
     rows: list[dict[str, Any]] = []
     for one, step in zip(series, STEPS, strict=True):
-        host, device = one.phases(), one.phases(device=True)
+        device = one.phases(device=True)
         against = None if step.against is None else series[step.against]
         idle = one.device_idle
         rows.append(
             {
                 "name": one.name,
                 "h_phase_ms": round(device["evaluate"] + device["quotient"], 4),
-                "sums_ms": {name: host[f"commit.{name}"] for name in SUMS},
+                "sums_ms": one.sums(),
                 "device_ms": round(sum(device.values()), 4),
                 "wall_ms": one.wall.median,
                 "device_idle_percent": None if idle is None else round(100 * idle, 3),
@@ -100,13 +100,14 @@ def cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
     numbers = {row["name"]: number for number, row in enumerate(rows, 1)}
     found = [list(HEADING)]
     for number, row in enumerate(rows, 1):
-        times = [row["h_phase_ms"], *row["sums_ms"].values(), row["device_ms"], row["wall_ms"]]
+        sums = row["sums_ms"] or [None] * len(SUMS)
+        times = [row["h_phase_ms"], *sums, row["device_ms"], row["wall_ms"]]
         idle = row["device_idle_percent"]
         gain = f"{row['gain']:.2f}x of {numbers[row['against']]}" if row["gain"] else ""
         found.append(
             [
                 f"{number} {row['name']}",
-                *(f"{ms:.2f}" for ms in times),
+                *("?" if ms is None else f"{ms:.2f}" for ms in times),
                 "" if idle is None else f"{idle:.1f}",
                 f"{row['proofs_per_minute']:.1f}",
                 gain,

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from cuzk.timeline import Fact, Span
 
 Interval = tuple[float, float]
-WAIT = (
-    "wait"  # "wait", "wait for a copy": a stream behind a mark of another, a thread behind whatever
-)
+WAIT = "wait"  # and "wait for ...": a stream behind a mark of another, a thread behind anything
+SUM = "sum "  # "sum g1": of resident points, whole
 
 
 @dataclass(frozen=True)
@@ -94,6 +93,7 @@ class Batches:
 
     device: str
     count: int
+    start: float
     seconds: float
     between: float
 
@@ -166,6 +166,22 @@ def batches(spans: Iterable[Span]) -> list[Batches]:
     still = {track: union(found) for track, found in waits.items()}
     found = sorted((s for of_one in sums.values() for s in of_one), key=lambda s: s[0].start)
     return [_batches(s, still) for s in found]
+
+
+def sums(spans: Iterable[Span]) -> list[float]:
+    """Seconds of each sum of one proof in the order of their starts, over resident points or streamed.
+
+    On the device, from the first that is queued for it to the last; those on several streams may overlap.
+    """
+    streamed: list[Span] = []
+    whole: list[tuple[float, float]] = []
+    for span in spans:
+        if "batch" in span.facts:
+            streamed.append(span)
+        elif span.device and span.name.startswith(SUM):
+            whole.append((span.start, span.seconds))
+    whole += [(each.start, each.seconds) for each in batches(streamed)]
+    return [seconds for _, seconds in sorted(whole)]
 
 
 def computing(spans: Iterable[Span], window: Interval) -> list[Interval]:
@@ -250,4 +266,4 @@ def _batches(spans: list[Span], still: dict[str, list[Interval]]) -> Batches:
         busy += without(union((s.start, s.end) for s in own), still.get(track, []))
     whole = max(s.end for s in spans) - spans[0].start
     count = max(Counter(s.name for s in spans).values())  # what is done once for all is there once
-    return Batches(spans[0].device, count, whole, whole - length(union(busy)))
+    return Batches(spans[0].device, count, spans[0].start, whole, whole - length(union(busy)))

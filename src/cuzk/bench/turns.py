@@ -8,11 +8,12 @@ from statistics import median
 from typing import Any
 
 from cuzk.bench.clocks import Figure
-from cuzk.bench.idle import Batches, Copies, Use, batches, computing, copies, length, uses
+from cuzk.bench.idle import Batches, Copies, Use, batches, computing, copies, length, sums, uses
 from cuzk.prover.session import Result
 from cuzk.timeline import Span
 
 MINUTE = 60
+SUMS = 5  # of a proof
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,13 @@ class Series:
         names = [name for name in every[0] if name not in ("load", "total")]
         return {name: round(median(each.get(name, 0.0) for each in every), 4) for name in names}
 
+    def sums(self) -> list[float] | None:
+        """Median milliseconds of each of a proof's sums on the device; None where spans of some were dropped."""
+        found = [sums(result.spans) for result in self.results]
+        if {len(of_one) for of_one in found} != {SUMS}:
+            return None
+        return [round(1e3 * median(of_all), 4) for of_all in zip(*found, strict=True)]
+
     def uses(self) -> list[Use]:
         """Of each track over all turns, put end to end."""
         found: dict[str, Use] = {}
@@ -97,10 +105,11 @@ class Series:
         """Of the streamed sums, all of a device together."""
         found: dict[str, Batches] = {}
         for each in (b for turn in self.turns for b in batches(turn.spans)):
-            before = found.get(each.device, Batches(each.device, 0, 0.0, 0.0))
+            before = found.get(each.device, Batches(each.device, 0, each.start, 0.0, 0.0))
             found[each.device] = Batches(
                 each.device,
                 before.count + each.count,
+                before.start,
                 before.seconds + each.seconds,
                 before.between + each.between,
             )
@@ -125,6 +134,7 @@ class Series:
             "proofs_per_minute": round(self.per_minute, 2),
             "host_ms": self.phases(),
             "device_ms": self.phases(device=True),
+            "sums_ms": self.sums(),
             "device_idle_percent": None if idle is None else round(100 * idle, 3),
             "streams": [use.as_dict() for use in self.uses()],
             "copies": [kind.as_dict() for kind in self.copies()],
