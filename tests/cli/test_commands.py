@@ -332,13 +332,11 @@ def test_interrupted(number: signal.Signals, tmp_path: Path) -> None:
     assert target.read_text() == "old"
 
 
-def test_copies_that_went_another_way_have_a_line_each() -> None:
+def test_notes_have_a_line_each() -> None:
     made = files("bn254")
     with Prover(made.zkey, device="cpu") as prover:
         report = prover.prove(made.wtns).report
     notes = ["witness: copied through buffers: pages could not be pinned (limit)", "key: streamed"]
     lines = _report_lines(replace(report, transfers=notes))
-    assert [line for line in lines if line.startswith("copies: ")] == [
-        f"copies: {n}" for n in notes
-    ]
+    assert [line for line in lines if line.startswith("note: ")] == [f"note: {n}" for n in notes]
     assert len(lines) == len(_report_lines(report)) + 2

@@ -187,6 +187,36 @@ def test_retired() -> None:
         rule.enter(late)
 
 
+def test_alone() -> None:
+    """With all places, when nobody else has one; who came later waits."""
+    rule = Order([0, 1, 2])
+    first = rule.ticket()
+    rule.enter(first)
+    served: list[str] = []
+    go = threading.Event()
+
+    def work(name: str, alone: bool) -> None:
+        with rule.ticket(alone=alone) as ticket:
+            rule.enter(ticket)
+            served.append(name)
+            assert go.wait(TIMEOUT)
+
+    threads = []
+    for i, (name, alone) in enumerate([("alone", True), ("later", False), ("last", False)]):
+        threads.append(start(lambda n=name, a=alone: work(n, a)))  # type: ignore[misc]
+        while len(rule._waiting) <= i:
+            sleep(0.0005)
+    threads[0].join(0.03)
+    assert served == []
+    with first:
+        pass
+    threads[1].join(0.03)
+    assert served == ["alone"]
+    go.set()
+    join(threads)
+    assert sorted(served) == ["alone", "last", "later"]
+
+
 def test_a_thread_shares_its_place() -> None:
     """Within its own turn and after it."""
     rule = Order(["only"])

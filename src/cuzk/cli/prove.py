@@ -170,7 +170,7 @@ def _report_lines(report: Report) -> list[str]:
     unchecked = f"warning: {report.key}: its points rest on its digest, which was not checked: give --key-digest"
     return [
         *table(rows),
-        *(f"copies: {note}" for note in report.transfers),
+        *(f"note: {note}" for note in report.transfers),
         *([unchecked] if report.recipe == BELLMAN and not report.key_checked else []),
         f"device {report.device} ({report.reason}), {report.arithmetic} arithmetic, {report.threads} threads",
         f"{report.constraints} constraints, domain {report.domain}, {report.curve}; {memory}",

@@ -31,6 +31,8 @@ class Statement:
     verify: Callable[[Proof], bool]
     watch: Stopwatch
     threads: int
+    alone: bool = False  # to be made with nobody else in work
+    checked: bool = False  # known to satisfy the circuit, if that can be known
     device_milliseconds: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 

@@ -1,9 +1,10 @@
 """A key on the device that proves, and the CPU behind it.
 
 What a device refuses or gets wrong is done again: a wrong proof once more on the device, then on the CPU.
-A device that fails (no memory, a failed kernel) is an error where it was asked for by name; with "auto" the
-CPU takes over, for this proof where memory was short, for good where the device itself failed: then proofs
-that wait for the device go to the CPU, which makes one at a time, and those in work there find out themselves.
+Where memory is short while other proofs are in work, a proof is made once more alone. A device that fails by
+itself (no memory, a failed kernel) is an error where it was asked for by name; with "auto" the CPU takes over,
+for this proof where memory was short, for good where the device itself failed: then proofs that wait for the
+device go to the CPU, which makes one at a time, and those in work there find out themselves.
 """
 
 from __future__ import annotations
@@ -86,9 +87,7 @@ class Lane:
         self._key, self._matrices, self._threads = key, matrices, threads
         self._cpu: Placed | None = None
         self._closed = False
-        self._lock = (
-            threading.RLock()
-        )  # of the choice of a device; never held while a proof is made
+        self._lock = threading.RLock()  # of the choice of a device, not held while a proof is made
         self._first = self._place(device)
         self._check_circuit()
 
@@ -99,36 +98,32 @@ class Lane:
 
     def run(self, statement: Statement) -> Outcome | None:
         """The first proof that passed its verification; None where every try gave one that did not."""
-        tries, reason, checked = 0, DOUBTED, False
+        tries = 0
         while tries < TRIES:
             first = self._first
             try:
-                proof = self._attempt(first, statement, check=not checked)
+                proof = self._attempt(first, statement)
             except Retired:  # the device was lost meanwhile
                 continue
             except Refused as refused:
                 if first.is_cpu:
                     raise refused.error from None
+                if self._again_alone(first, refused.error, statement):
+                    continue
                 if isinstance(refused.error, BackendError) and self._may_leave:
-                    tries, reason = tries + 1, self._leave(first, refused.error)
-                    break
+                    return self._made_on_cpu(
+                        statement, self._leave(first, refused.error), tries + 1
+                    )
                 self._check_on_cpu(statement)
-                checked = True
                 continue
             except BackendError as error:
-                tries, reason = tries + 1, self._leave(first, error)
-                break
+                if self._again_alone(first, error, statement):
+                    continue
+                return self._made_on_cpu(statement, self._leave(first, error), tries + 1)
             if proof is not None:
                 return Outcome(proof, first, first.reason, tries)
             tries += 1
-        if first.is_cpu:
-            return None
-        cpu = self._on_cpu(reason)
-        try:
-            proof = self._attempt(cpu, statement, check=not checked)
-        except Refused as refused:
-            raise refused.error from None
-        return None if proof is None else Outcome(proof, cpu, reason, tries)
+        return None if first.is_cpu else self._made_on_cpu(statement, DOUBTED, tries)
 
     def close(self) -> None:
         """Proofs in work are finished and waited for (but for the calling thread's own), others get CuzkError."""
@@ -140,12 +135,10 @@ class Lane:
         for placed in known:
             placed.order.await_others()
 
-    def _attempt(
-        self, placed: Placed, statement: Statement, *, check: bool, prove: bool = True
-    ) -> Proof | None:
+    def _attempt(self, placed: Placed, statement: Statement, *, prove: bool = True) -> Proof | None:
         """One try, in the order of the device."""
         order, watch = placed.order, statement.watch
-        ticket = order.ticket()
+        ticket = order.ticket(alone=statement.alone)
         with ticket, ticket:  # twice: if an interrupt cuts one exit short, there is another
             if self._closed:
                 raise CuzkError(CLOSED)
@@ -162,19 +155,36 @@ class Lane:
                 attempt.stage()
                 with watch.adding("wait"):
                     order.await_turn(ticket)
-                if check:
+                if not statement.checked:
                     attempt.check()
                 if prove:
                     attempt.start()
                 order.end_turn(ticket)
                 return attempt.finish()
 
+    def _made_on_cpu(self, statement: Statement, reason: str, tries: int) -> Outcome | None:
+        cpu = self._on_cpu(reason)
+        try:
+            proof = self._attempt(cpu, statement)
+        except Refused as refused:
+            raise refused.error from None
+        return None if proof is None else Outcome(proof, cpu, reason, tries)
+
     def _check_on_cpu(self, statement: Statement) -> None:
         """Nobody is told that a witness is wrong because a device says so."""
         try:
-            self._attempt(self._on_cpu(self._first.reason), statement, check=True, prove=False)
+            self._attempt(self._on_cpu(self._first.reason), statement, prove=False)
         except Refused as refused:
             raise refused.error from None
+        statement.checked = True
+
+    def _again_alone(self, placed: Placed, error: CuzkError, statement: Statement) -> bool:
+        """Whether another try, with nobody else in work, may have the memory that this one had not."""
+        if not isinstance(error, OutOfMemory) or statement.alone or placed.order.places == 1:
+            return False
+        statement.alone = True
+        statement.notes.append(f"made with no other proof in work: {error}")
+        return True
 
     def _check_circuit(self) -> None:
         first = self._first

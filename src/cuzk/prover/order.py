@@ -1,6 +1,7 @@
 """Whose turn it is on a device that several proofs share: one rule instead of one lock.
 
-    place   at most so many proofs are in work at once and hold the device's buffers; first come, first served
+    place   at most so many proofs are in work at once and hold the device's buffers; first come, first served.
+            One that needs the device alone has all places when nobody else is in work
     turn    of the proofs in work the oldest that has not queued its kernels has the turn, nobody else: kernels
             are queued in the order in which places were taken
 
@@ -43,9 +44,9 @@ class Order(Generic[T]):
         """How many."""
         return len(self._places)
 
-    def ticket(self) -> Ticket[T]:
+    def ticket(self, *, alone: bool = False) -> Ticket[T]:
         """For one proof by the calling thread; nothing is held yet."""
-        return Ticket(self)
+        return Ticket(self, alone=alone)
 
     def retire(self) -> None:
         """Whoever has no place gets Retired, now and later."""
@@ -92,7 +93,8 @@ class Order(Generic[T]):
         else:
             taken = {t.place for t in self._working}
             free = [place for place in range(len(self._places)) if place not in taken]
-            if not free or self._waiting[0] is not ticket:
+            shut = any(t.alone for t in self._working) or (ticket.alone and taken)
+            if shut or not free or self._waiting[0] is not ticket:
                 return False
             ticket.place = free[0]
             self._working.append(ticket)
@@ -126,8 +128,9 @@ class Order(Generic[T]):
 class Ticket(Generic[T]):
     """One proof's; leaving its ``with`` block gives up whatever it has."""
 
-    def __init__(self, order: Order[T]) -> None:
+    def __init__(self, order: Order[T], *, alone: bool = False) -> None:
         self._order = order
+        self.alone = alone
         self.thread = threading.current_thread()
         self.bell = threading.Lock()
         self.place = -1

@@ -39,7 +39,7 @@ class Report:
     milliseconds: dict[str, float]
     device_milliseconds: dict[str, float]
     lanes: int  # proofs that may be in work on the device at once
-    transfers: list[str]  # copies that went another way than the best, and why
+    transfers: list[str]  # what went another way than the best, and why: copies, turns
     retries: int  # proofs that failed their own verification before this one
     planned_bytes: int  # what the proof was expected to need, the key included
     peak_bytes: int  # the process's largest resident size so far
