@@ -1,77 +1,27 @@
-"""A w, B w, C w that the caller brings, made here by Python integers from the circuit's rows."""
+"""A w, B w, C w that the caller brings, made by Python integers from the circuit's rows (given.py)."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
+from given import circuit_of, evaluations, key_of, values_of
 
 import cuzk
-from circuits import tangle
 from cuzk import Evaluations
 from cuzk.backends.cuda import CudaBackend
-from cuzk.circuit import Circuit
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import CircuitError, CuzkError, FormatError, ProofError, UnsatisfiedError
-from cuzk.groth16 import BELLMAN, PREPARED, SNARKJS, ProvingKey
+from cuzk.groth16 import BELLMAN, PREPARED, SNARKJS
 from cuzk.prover.session import Prover, Result
-from cuzk.r1cs import SparseMatrix
-from cuzk.setup import Secrets, insecure_setup, prepare
 from cuzk.vectors import Scalars
 from cuzk.verifier import verify
 from emulator import EmulatedMachine
 from null_backend import NullBackend, NullDevice
 
-SECRETS = Secrets(tau=0xACE, alpha=0xBEE, beta=0xCAFE, delta=0xD00D, gamma=0xFADE)
 RECIPES = [SNARKJS, BELLMAN, PREPARED]
 R, S = 1234567, 7654321
-
-
-@cache
-def circuit_of(curve: Curve) -> Circuit:
-    """Random, of a few tens of rows."""
-    return tangle(curve, 4)
-
-
-@cache
-def key_of(curve: Curve, recipe: str = SNARKJS) -> ProvingKey:
-    """Without C, as a .zkey."""
-    matrices = circuit_of(curve).matrices()
-    key = insecure_setup(matrices, SECRETS, BELLMAN if recipe == PREPARED else recipe)
-    if recipe == PREPARED:
-        key = prepare(key, matrices)
-    return replace(key, matrices=replace(matrices, c=None))
-
-
-def values_of(curve: Curve) -> dict[str, list[int]]:
-    """All rows: the constraints', then one for wire 0 and each public signal."""
-    matrices, w = circuit_of(curve).matrices(), circuit_of(curve).witness().ints()
-    assert matrices.c is not None
-
-    def times_w(matrix: SparseMatrix) -> list[int]:
-        rows = [matrix.row(i) for i in range(matrices.constraints)]
-        return [sum(c * w[wire] for c, wire in row) % curve.r for row in rows]
-
-    a, b, c = (times_w(m) for m in (matrices.a, matrices.b, matrices.c))
-    assert all(x * y % curve.r == z for x, y, z in zip(a, b, c, strict=True))
-    zeros = [0] * (matrices.public + 1)
-    return {"a": a + w[: len(zeros)], "b": b + zeros, "c": c + zeros}
-
-
-def evaluations(
-    curve: Curve, names: str = "abc", montgomery: str = "abc", spare: int = 0
-) -> Evaluations:
-    values = values_of(curve)
-    return Evaluations(
-        **{
-            name: Scalars.from_ints(
-                curve, values[name] + [0] * spare, montgomery=name in montgomery
-            )
-            for name in names
-        }
-    )
 
 
 def same(one: Result, other: Result) -> bool:
