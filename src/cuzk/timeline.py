@@ -1,7 +1,7 @@
 """What happened when: spans of host threads and device streams on one clock, cheap enough to be always kept.
 
 A *track* is whatever does one thing at a time: a host thread, a stream of a device. Host spans are measured
-where they happen (2 us each). A stream's are two events each, read by ``collect`` once the device has passed
+where they happen (some 3 us each). A stream's are two events each, read by ``collect`` once the device has passed
 them, or dropped: nothing waits for them but who asks for all. Times are seconds of ``time.perf_counter``.
 Old spans make way: memory and events are bounded. A stream's track begins with its device's name; a copy has the
 facts ``bytes`` and ``how`` ("pinned", "staged"); a wait's name is "wait" or begins with "wait for".

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench import spans
 from cuzk.backends.cuda import clock
 from cuzk.backends.cuda.arrivals import Feeder
 from cuzk.backends.cuda.cache import Cache
@@ -180,3 +181,13 @@ def test_a_timeline_is_replaced_for_all_streams(machine: CudaMachine) -> None:
     copies.upload(memory, np.zeros(8, np.uint8))
     assert {s.track for s in new.spans() if s.device} == {"cuda:0 compute", "cuda:0 copy"}
     assert old.spans() == []
+
+
+def test_what_spans_cost_is_measured(machine: CudaMachine, driver: FakeDriver) -> None:
+    driver.calls.clear()
+    times = spans.device(machine, count=20)
+    assert set(times) == {"record", "read", "stream"}
+    assert all(us > 0 for us in times.values())
+    assert spans.host(count=20) > 0
+    calls = [name for name in driver.calls if name in ("cuEventQuery", "cuEventElapsedTime")]
+    assert len(calls) == spans.ROUNDS * (20 * 3 + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import threading
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from circuits import cubic
 from cuzk.curves import BLS12_381, BN254
 from cuzk.errors import KernelError, UnsatisfiedError
 from cuzk.prover.attempt import Attempt
-from cuzk.prover.session import Prover
+from cuzk.prover.session import Prover, Result
 from cuzk.timeline import Span
 from cuzk.vectors import Scalars
 from emulator.driver import FakeDriver, install
@@ -141,3 +142,32 @@ def test_a_failed_proof_holds_no_events(monkeypatch: pytest.MonkeyPatch) -> None
             assert len(driver.events) == there
         assert {span.facts["proof"] for span in result.spans} == {7}
     assert prover.timeline.dropped == 0
+
+
+def test_two_proofs_at_a_time_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(FakeDriver(), monkeypatch)
+    circuit = cubic(BN254)
+    results: dict[str, Result] = {}
+    with Prover(key_from(circuit.matrices()), device="cuda", threads=1, lanes=2) as prover:
+
+        def work(name: str) -> None:
+            results[name] = prover.prove(circuit.witness())
+
+        threads = [threading.Thread(target=work, args=(n,), name=n) for n in ("one", "two")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert {span.facts["proof"] for r in results.values() for span in r.spans} == {1, 2}
+    for name, result in results.items():
+        assert len({span.facts["proof"] for span in result.spans}) == 1
+        tracks = {span.track for span in result.spans}
+        assert {t for t in tracks if t in results} == {name}
+        sums = Counter(span.name for span in result.spans if span.name.startswith("sum"))
+        assert sums == {"sum g1": 4, "sum g2": 1}
+        kept = pickle.loads(pickle.dumps(result))
+        assert kept.spans == result.spans
+    everything = prover.timeline.spans()
+    assert Counter(s.name for s in everything if "proof" in s.facts) == Counter(
+        s.name for r in results.values() for s in r.spans
+    )
