@@ -12,13 +12,17 @@ import pytest
 from test_cuda_msm import by_cpu, some_points, some_scalars
 
 from cuzk.backends import Buffer
-from cuzk.backends.cuda import CudaBackend, device
+from cuzk.backends.cuda import CudaBackend, device, kept
+from cuzk.backends.cuda import sums as sums_module
 from cuzk.backends.cuda.batches import Sizes
 from cuzk.backends.cuda.buffers import Bases
-from cuzk.backends.cuda.machine import Machine
+from cuzk.backends.cuda.digits import Digits
+from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.msm import Sums
 from cuzk.backends.cuda.streamed import Streamed
+from cuzk.backends.cuda.sums import Group
 from cuzk.backends.cuda.transfers import CHOICES
+from cuzk.backends.cuda.tree import Tuning
 from cuzk.curves import BN254, Curve
 from cuzk.errors import OutOfMemory
 from cuzk.vectors import Points, Scalars
@@ -26,6 +30,8 @@ from emulator import EmulatedMachine
 from emulator.driver import FakeDriver, install
 
 FORMS = CHOICES["batches"]
+EVEN = Sizes(1e-9, 1.0, 50)
+ROUNDS = Tuning(least_pairs=1, chunk=1 << 10, shortest_chunk=1 << 8)
 EIGHT = 8  # points of a batch
 
 
@@ -130,6 +136,60 @@ def test_growing_batches(longest: int, form: str) -> None:
     case = Case(EmulatedMachine(1 << 27), BN254, form, longest)
     case.streamed = case.sums.streamed = Streamed(case.machine, BN254, form, Sizes(1 / 7, 2.0, 4))
     assert case.sum(points, scalars) == by_cpu(points, scalars)
+
+
+def kept_in_lists(machine: EmulatedMachine) -> bool:
+    """Or else in buckets."""
+    names = [name for name, _, _ in machine.launches]
+    return "merge_entries" in names and "accumulate_kept" not in names
+
+
+@pytest.mark.parametrize("group", ["g1", "g2"])
+@pytest.mark.parametrize("n", [100, 150, 220])  # two, three, five batches
+def test_lists_kept_across_batches(curve: Curve, group: str, n: int) -> None:
+    points = some_points(curve, group, n)
+    for scalars in (some_scalars(curve, n), Scalars.from_ints(curve, [7] * n)):
+        machine = EmulatedMachine(1 << 28)
+        case = Case(machine, curve, "kept", 50)
+        case.streamed = case.sums.streamed = Streamed(machine, curve, sizes=EVEN, tuning=ROUNDS)
+        assert case.sum(points, scalars) == by_cpu(points, scalars)
+        assert kept_in_lists(machine)
+
+
+def test_buckets_where_lists_have_no_room(curve: Curve) -> None:
+    """From the first batch on, or for those that room is short for when their turn comes."""
+    n = 150
+    points, scalars = some_points(curve, "g1", n), some_scalars(curve, n)
+    machine = EmulatedMachine(1 << 28)
+    case = Case(machine, curve, "kept", 50)
+    case.sums.streamed = Streamed(machine, curve, sizes=EVEN, tuning=ROUNDS, left=None)
+    assert case.sum(points, scalars) == by_cpu(points, scalars)
+    assert not kept_in_lists(machine)
+
+
+@pytest.mark.parametrize("bad", [[0], [1], [2], [0, 2], [1, 2]])
+def test_some_batches_in_lists_and_some_in_buckets(
+    bad: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    n, machine = 150, EmulatedMachine(1 << 28)
+    points, scalars = some_points(BN254, "g1", n), some_scalars(BN254, n)
+    case = Case(machine, BN254, "kept", 50)
+    case.sums.streamed = Streamed(machine, BN254, sizes=EVEN, tuning=ROUNDS)
+    asked = list[int]()
+
+    def shortened(
+        sums: Group, points: Memory, digits: Digits, tuning: Tuning, room: Any = None
+    ) -> Any:
+        if room is not None:
+            asked.append(len(asked))
+            if asked[-1] in bad:
+                return points, digits
+        return sums_module.shortened(sums, points, digits, tuning, room)
+
+    monkeypatch.setattr(kept, "shortened", shortened)
+    assert case.sum(points, scalars) == by_cpu(points, scalars)
+    assert asked == [0, 1, 2]
+    assert not kept_in_lists(machine)
 
 
 def test_sums_one_behind_the_other(form: str) -> None:

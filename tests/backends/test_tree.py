@@ -202,7 +202,7 @@ def test_blocks_that_take_turns(curve: Curve) -> None:
 @pytest.mark.parametrize("capacity", [0, 1, 2, 255, 256, 257, 1000])
 def test_chunks_cover_the_entries(capacity: int) -> None:
     """Even, no longer than was asked for, and not one too many."""
-    shape = Shape.of(WindowPlan.of(CURVES["bn254"], 2), capacity, 256, 1)
+    shape = Shape.of(WindowPlan.of(CURVES["bn254"], 2), capacity, 256, Tuning(1))
     assert shape.chunk % 2 == 0
     assert shape.chunk <= 256
     assert (shape.chunks - 1) * shape.chunk < max(capacity, 1) <= max(shape.chunks * shape.chunk, 1)
@@ -223,7 +223,7 @@ def test_memory_is_what_was_said(curve: Curve, group: str) -> None:
     """The rounds run in the bytes of their shape, and take shorter chunks where there is less."""
     machine, n = Watched(), 3000
     plan, kernels = WindowPlan.of(curve, 3), Kernels(machine, curve, group)
-    shape = Shape.of(plan, n, SMALL.chunk, 1)
+    shape = Shape.of(plan, n, SMALL.chunk, SMALL)
     needed = kernels.bytes(shape, SMALL.depth)
     half = choose_shape(kernels, plan, n, needed - 1, SMALL)
     assert half is not None

@@ -6,7 +6,7 @@
 Each batch is computed behind the event that follows its copy, and its slot is filled again behind the event
 that follows its last reader (:mod:`cuzk.backends.cuda.ring`). Three forms:
 
-- *kept*: buckets are kept across batches (:mod:`cuzk.backends.cuda.kept`); nothing waits on the host.
+- *kept*: what buckets hold is kept across batches (:mod:`cuzk.backends.cuda.kept`); nothing waits on the host.
 - *deferred*: each batch is a sum of its own with its own windows and buckets, on stream i & 1; the host takes
   batch i - 1 when batch i is queued, and the last one from its own stream.
 - *each*: the same on one stream, taken at once. Both are there to be measured against.
@@ -27,10 +27,11 @@ import numpy as np
 from cuzk.backends.cuda.arrivals import Feeder
 from cuzk.backends.cuda.batches import Sizes, batches
 from cuzk.backends.cuda.digits import Digits, sort_digits
-from cuzk.backends.cuda.kept import Kept
+from cuzk.backends.cuda.kept import LEFT, Kept
 from cuzk.backends.cuda.machine import Machine, Memory, Pin
 from cuzk.backends.cuda.ring import SLOTS, Landing, Ring
 from cuzk.backends.cuda.sums import Group, start_sum
+from cuzk.backends.cuda.tree import Tuning
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
 from cuzk.vectors import Points, Words
@@ -74,6 +75,8 @@ class Streamed:
         *,
         slots: int = SLOTS,
         ahead: int = AHEAD,
+        left: float | None = LEFT,
+        tuning: Tuning | None = None,
     ) -> None:
         self.form = form
         self._machine = machine
@@ -81,6 +84,8 @@ class Streamed:
         self._sizes = sizes
         self._slots = slots
         self._ahead = ahead
+        self._left = left
+        self._tuning = tuning
         self._ring: Ring | None = None
         self._beside: Machine | None = None
 
@@ -109,17 +114,22 @@ class Streamed:
         self, terms: Terms, cut: list[range], landings: Iterator[Landing], plan: WindowPlan
     ) -> Collect:
         machine = self._machine
-        kept = Kept(Group(machine, self._curve, terms.points.group), plan)
+        group, counts = Group(machine, self._curve, terms.points.group), [len(rows) for rows in cut]
+        kept = Kept(group, plan, counts, self._tuning, self._left)
         sorted_ones, waiting = deque[Digits](), deque(cut)
-        for rows, landing in zip(cut, landings, strict=True):
+        for i, (rows, landing) in enumerate(zip(cut, landings, strict=True)):
+            start = machine.mark()
             while waiting and len(sorted_ones) <= self._ahead:
                 sorted_ones.append(self._digits(machine, terms, waiting.popleft(), plan))
+            machine.record("digits", start, machine.mark(), batch=i)
             landing.before(machine)
             start = machine.mark()
             kept.add(landing.points, sorted_ones.popleft())
             landing.leave(machine)
-            machine.record("batch", start, machine.mark(), points=len(rows))
+            machine.record("batch", start, machine.mark(), batch=i, points=len(rows))
+        start = machine.mark()
         wait = kept.start()
+        machine.record("lines", start, machine.mark(), batch=len(cut))
         return lambda: terms.added([wait()])
 
     def _deferred(self, terms: Terms, cut: list[range], landings: Iterator[Landing]) -> Collect:
@@ -127,28 +137,33 @@ class Streamed:
         found: list[Words] = []
         running: Collect | None = None
         for i, (rows, landing) in enumerate(zip(cut, landings, strict=True)):
-            started = self._whole(lanes[i & 1], terms, rows, landing)
+            started = self._whole(lanes[i & 1], terms, rows, landing, i)
             if running:
                 found.append(running())
             running = started
+        self._machine.after(lanes[1].mark())
         last = running
         return lambda: terms.added([*found, last()] if last else found)
 
     def _each(self, terms: Terms, cut: list[range], landings: Iterator[Landing]) -> Collect:
         found = [
-            self._whole(self._machine, terms, rows, landing)()
-            for rows, landing in zip(cut, landings, strict=True)
+            self._whole(self._machine, terms, rows, landing, i)()
+            for i, (rows, landing) in enumerate(zip(cut, landings, strict=True))
         ]
         return lambda: terms.added(found)
 
-    def _whole(self, lane: Machine, terms: Terms, rows: range, landing: Landing) -> Collect:
+    def _whole(
+        self, lane: Machine, terms: Terms, rows: range, landing: Landing, batch: int
+    ) -> Collect:
         """A batch as a sum of its own, on one of the streams."""
         start = lane.mark()
         digits = self._digits(lane, terms, rows, terms.plan(len(rows)))
+        lane.record("digits", start, lane.mark(), batch=batch)
         landing.before(lane)
+        start = lane.mark()
         collect = start_sum(lane, self._curve, terms.points.group, landing.points, digits)
         landing.leave(lane)
-        lane.record("batch", start, lane.mark(), points=len(rows))
+        lane.record("batch", start, lane.mark(), batch=batch, points=len(rows))
         return collect
 
     def _digits(self, lane: Machine, terms: Terms, rows: range, plan: WindowPlan) -> Digits:

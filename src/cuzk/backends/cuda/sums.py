@@ -193,17 +193,19 @@ def merge_pieces(
         next_keys, next_pieces = sums.machine.alloc(8 * blocks), sums.alloc(2 * blocks)
         shared = threads * (sums.sum_bytes + 8)
         sums.launch(
-            "accumulate.cu", "merge_pieces", blocks, threads,
-            keys, pieces, n, buckets, int(kept), next_keys, next_pieces, shared=shared,
+            "accumulate.cu", "merge_kept" if kept else "merge_pieces", blocks, threads,
+            keys, pieces, n, buckets, next_keys, next_pieces, shared=shared,
         )  # fmt: skip
         keys, pieces, n = next_keys, next_pieces, 2 * blocks
 
 
-def shortened(sums: Group, points: Memory, digits: Digits, tuning: Tuning) -> tuple[Memory, Digits]:
+def shortened(
+    sums: Group, points: Memory, digits: Digits, tuning: Tuning, room: Memory | None = None
+) -> tuple[Memory, Digits]:
     """After the rounds that pay, with enough memory left for the buckets."""
     machine, curve, name = sums.machine, sums.curve, sums.name
     reserved = sum_bytes(machine, curve, name, digits.plan, digits.capacity)
-    return shorten(machine, curve, name, points, digits, reserved, tuning)
+    return shorten(machine, curve, name, points, digits, reserved, tuning, room)
 
 
 def lines_of_entries(

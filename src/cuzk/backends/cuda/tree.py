@@ -33,6 +33,10 @@ class Tuning:
     chunk: int = 1 << 27  # entries taken at once, even: the ends of rounds lose 1 %
     shortest_chunk: int = 1 << 22
     depth: int = 128  # pairs a thread adds between two inversions, whose tree costs it 6 M
+    most_left: float = 1.5  # entries a key below which no round is made
+    least_rounds: int = (
+        0  # made whatever they save: their result is a list that does not need the points
+    )
 
 
 # By group and words of Fp. A round takes 60 us for its launches, one inversion and its end; a pair of it saves 0.1,
@@ -57,7 +61,7 @@ class Shape:
     rounds: int
 
     @classmethod
-    def of(cls, plan: WindowPlan, capacity: int, chunk: int, least_pairs: int) -> Shape:
+    def of(cls, plan: WindowPlan, capacity: int, chunk: int, tuning: Tuning) -> Shape:
         """As many rounds as find enough pairs if the entries lie evenly on the keys.
 
         Entries that stay are copied: a round at 1.5 a key costs as much in that as its pairs save.
@@ -66,7 +70,9 @@ class Shape:
         some = max(capacity, 1)
         chunk = 2 * ceil(ceil(some, ceil(some, chunk)), 2)  # even, all of one length
         entries, share, rounds = chunk, keys * chunk // some, 0
-        while 2 * entries >= 3 * share and (entries - share) // 2 >= least_pairs:
+        while rounds < tuning.least_rounds or (
+            entries >= tuning.most_left * share and (entries - share) // 2 >= tuning.least_pairs
+        ):
             entries, rounds = (entries + share) // 2, rounds + 1
         return cls(capacity, keys, chunk, rounds)
 
@@ -181,8 +187,11 @@ def shorten(
     digits: Digits,
     reserved: int,
     tuning: Tuning | None = None,
+    room: Memory | None = None,
 ) -> tuple[Memory, Digits]:
     """Points and entries with the same sum for every key, in fewer entries where rounds pay.
+
+    With ``room`` the points are written there: no rounds where it is too small for them.
 
     Of the memory that is free ``reserved`` bytes are left alone, and half of the others; where that is too
     little for a chunk, there are no rounds. What comes back may be what was given; a sum that is infinity
@@ -190,14 +199,14 @@ def shorten(
     """
     tuning = tuning or tuning_of(curve, group)
     kernels = Kernels(machine, curve, group)
-    if not Shape.of(digits.plan, digits.capacity, tuning.chunk, tuning.least_pairs).rounds:
+    if not Shape.of(digits.plan, digits.capacity, tuning.chunk, tuning).rounds:
         return points, digits
     budget = (machine.free_bytes() - reserved) // 2
     shape = choose_shape(kernels, digits.plan, digits.capacity, budget, tuning)
-    if shape is None:
+    if shape is None or (room and room.nbytes < kernels.point_bytes * shape.result):
         return points, digits
     keys = machine.alloc(4 * shape.result)
-    sums = machine.alloc(kernels.point_bytes * shape.result)
+    sums = room or machine.alloc(kernels.point_bytes * shape.result)
     count = _run_chunks(kernels, shape, tuning.depth, points, digits, keys, sums)
     rows = machine.alloc(4 * shape.result)
     kernels.launch("tree_rows", ceil(shape.result, 2048), 256, count, rows)
@@ -210,7 +219,7 @@ def choose_shape(
     """The longest chunks that ``budget`` allows; None where no round pays or none can be had."""
     chunk = tuning.chunk
     while chunk >= tuning.shortest_chunk:
-        shape = Shape.of(plan, capacity, chunk, tuning.least_pairs)
+        shape = Shape.of(plan, capacity, chunk, tuning)
         if not shape.rounds:
             return None
         if kernels.bytes(shape, tuning.depth) <= budget and shape.result < MOST_ENTRIES:

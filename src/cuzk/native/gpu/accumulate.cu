@@ -109,8 +109,8 @@ inline u32 lower_bound(const u32* keys, u32 n, size key) {
 // n pieces, one a thread; shared memory for as many sums, keys and places. Runs that lie inside the block (all
 // of them if there is only one block) go to their buckets, on top of what these hold if they are `kept`; its first and
 // last run are the next level's pieces.
-KERNEL(128, sum_blocks) merge_pieces(const u32* keys, const Sum* pieces, size n, Sum* buckets, size kept,
-                                     u32* next_keys, Sum* next_pieces) {
+template <bool kept>
+inline void merge(const u32* keys, const Sum* pieces, size n, Sum* buckets, u32* next_keys, Sum* next_pieces) {
   __shared__ u32 pairs;
   Sum* sums = shared_memory<Sum>();
   u32* block_keys = reinterpret_cast<u32*>(sums + blockDim.x);
@@ -140,10 +140,20 @@ KERNEL(128, sum_blocks) merge_pieces(const u32* keys, const Sum* pieces, size n,
   if (last_level || !(opens || closes)) {
     if (key == no_key) return;
     Sum sum = load(sums + t);
-    if (kept) add_stored(sum, buckets + key);
+    if constexpr (kept) add_stored(sum, buckets + key);
     store(buckets + key, sum);
     return;
   }
   if (opens) put_piece(next_keys, next_pieces, out, key, load(sums + t));
   if (closes) put_piece(next_keys, next_pieces, out + 1, key, opens ? Sum::infinity() : load(sums + t));
+}
+
+KERNEL(128, sum_blocks) merge_pieces(const u32* keys, const Sum* pieces, size n, Sum* buckets, u32* next_keys,
+                                     Sum* next_pieces) {
+  merge<false>(keys, pieces, n, buckets, next_keys, next_pieces);
+}
+
+KERNEL(128, sum_blocks) merge_kept(const u32* keys, const Sum* pieces, size n, Sum* buckets, u32* next_keys,
+                                   Sum* next_pieces) {
+  merge<true>(keys, pieces, n, buckets, next_keys, next_pieces);
 }
