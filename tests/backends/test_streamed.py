@@ -19,7 +19,7 @@ from cuzk.backends.cuda.buffers import Bases
 from cuzk.backends.cuda.digits import Digits
 from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.msm import Sums
-from cuzk.backends.cuda.streamed import Streamed
+from cuzk.backends.cuda.streamed import Streamed, Streaming
 from cuzk.backends.cuda.sums import Group
 from cuzk.backends.cuda.transfers import CHOICES
 from cuzk.backends.cuda.tree import Tuning
@@ -44,7 +44,7 @@ class Case:
         self.machine = machine
         self.backend = CudaBackend(curve, machine)
         sizes = Sizes(1e-9, 1.0, longest)  # all of one length, the last one shorter
-        self.streamed = Streamed(machine, curve, form, sizes)
+        self.streamed = Streamed(machine, curve, Streaming(form, sizes))
         self.sums = Sums(machine, curve, 1, longest, self.streamed)
         self.pin = pin
 
@@ -133,8 +133,11 @@ def test_equal_points(form: str) -> None:
 def test_growing_batches(longest: int, form: str) -> None:
     n = 150
     points, scalars = some_points(BN254, "g1", n), some_scalars(BN254, n)
-    case = Case(EmulatedMachine(1 << 27), BN254, form, longest)
-    case.streamed = case.sums.streamed = Streamed(case.machine, BN254, form, Sizes(1 / 7, 2.0, 4))
+    case, how = (
+        Case(EmulatedMachine(1 << 27), BN254, form, longest),
+        Streaming(form, Sizes(1 / 7, 2.0, 4)),
+    )
+    case.streamed = case.sums.streamed = Streamed(case.machine, BN254, how)
     assert case.sum(points, scalars) == by_cpu(points, scalars)
 
 
@@ -151,7 +154,9 @@ def test_lists_kept_across_batches(curve: Curve, group: str, n: int) -> None:
     for scalars in (some_scalars(curve, n), Scalars.from_ints(curve, [7] * n)):
         machine = EmulatedMachine(1 << 28)
         case = Case(machine, curve, "kept", 50)
-        case.streamed = case.sums.streamed = Streamed(machine, curve, sizes=EVEN, tuning=ROUNDS)
+        case.streamed = case.sums.streamed = Streamed(
+            machine, curve, Streaming(sizes=EVEN, tuning=ROUNDS)
+        )
         assert case.sum(points, scalars) == by_cpu(points, scalars)
         assert kept_in_lists(machine)
 
@@ -162,7 +167,7 @@ def test_buckets_where_lists_have_no_room(curve: Curve) -> None:
     points, scalars = some_points(curve, "g1", n), some_scalars(curve, n)
     machine = EmulatedMachine(1 << 28)
     case = Case(machine, curve, "kept", 50)
-    case.sums.streamed = Streamed(machine, curve, sizes=EVEN, tuning=ROUNDS, left=None)
+    case.sums.streamed = Streamed(machine, curve, Streaming(sizes=EVEN, tuning=ROUNDS, left=None))
     assert case.sum(points, scalars) == by_cpu(points, scalars)
     assert not kept_in_lists(machine)
 
@@ -174,7 +179,7 @@ def test_some_batches_in_lists_and_some_in_buckets(
     n, machine = 150, EmulatedMachine(1 << 28)
     points, scalars = some_points(BN254, "g1", n), some_scalars(BN254, n)
     case = Case(machine, BN254, "kept", 50)
-    case.sums.streamed = Streamed(machine, BN254, sizes=EVEN, tuning=ROUNDS)
+    case.sums.streamed = Streamed(machine, BN254, Streaming(sizes=EVEN, tuning=ROUNDS))
     asked = list[int]()
 
     def shortened(

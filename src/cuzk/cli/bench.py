@@ -12,7 +12,7 @@ import click
 from cuzk.backends import Backend
 from cuzk.bench.clocks import clock_of
 from cuzk.bench.inputs import KINDS
-from cuzk.bench.msm import MsmCase
+from cuzk.bench.msm import BATCHES, PLACES, MsmCase
 from cuzk.bench.ntt import ORDERS, NttCase
 from cuzk.bench.place import place_of
 from cuzk.bench.prove import SMALLEST, VERIFY_TO, ProveCase
@@ -75,11 +75,28 @@ def bench_group() -> None:
     show_default=True,
     help="Uniform below r; half zeros, a quarter ones, the rest short and long; or all ones.",
 )
+@click.option(
+    "--points",
+    type=click.Choice(PLACES),
+    default="resident",
+    show_default=True,
+    help="On the GPU, or in host memory and copied for every sum: from pinned pages or pageable ones.",
+)
+@click.option(
+    "--batches",
+    type=click.Choice(BATCHES),
+    default="kept",
+    show_default=True,
+    help="Points in host memory: buckets kept across batches, each batch deferred, or each waited for.",
+)
 @with_options
-def msm_command(group: str, scalars: str, logs: list[int], **options: Any) -> None:
+def msm_command(
+    group: str, scalars: str, points: str, batches: str, logs: list[int], **options: Any
+) -> None:
     """2^LOG points, known multiples of the generator, so that the sum is known at any size."""
     groups = GROUPS if group == "both" else (group,)
-    _measure([MsmCase(g, log_n, scalars) for g in groups for log_n in logs], **options)
+    cases = [MsmCase(g, log_n, scalars, points, batches) for g in groups for log_n in logs]
+    _measure(cases, **options)
 
 
 @bench_group.command("ntt", short_help="Number-theoretic transform.")

@@ -36,7 +36,7 @@ from cuzk.backends.cuda.msm import Sums
 from cuzk.backends.cuda.ntt import Transforms
 from cuzk.backends.cuda.residence import Residence
 from cuzk.backends.cuda.staged import Staged
-from cuzk.backends.cuda.streamed import Streamed
+from cuzk.backends.cuda.streamed import Streamed, Streaming
 from cuzk.backends.cuda.transfers import Transfers
 from cuzk.backends.cuda.uploads import Uploads
 from cuzk.curves import Curve
@@ -50,7 +50,8 @@ class CudaBackend:
     """One curve on one stream of a device.
 
     ``threads`` host threads add up handfuls of points. Sums of more than ``longest_sum`` points are cut.
-    ``residence`` is what another lane of the device has made and will make.
+    ``residence`` is what another lane of the device has made and will make; ``streaming`` says how sums over
+    points in host memory are made, where ``transfers`` does not say enough.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class CudaBackend:
         longest_sum: int | None = None,
         transfers: Transfers | None = None,
         residence: Residence | None = None,
+        streaming: Streaming | None = None,
     ) -> None:
         if curve.is_toy:
             raise DeviceUnavailable(f"{machine.name}: {curve.title} has no kernels")
@@ -73,7 +75,8 @@ class CudaBackend:
         self._longest = longest_sum
         self._residence = residence or Residence(curve, threads, transfers or Transfers())
         self._residence.opened += 1
-        streamed = Streamed(machine, curve, self._residence.transfers.batches)
+        how = streaming or Streaming(self._residence.transfers.batches)
+        streamed = Streamed(machine, curve, how)
         self._sums = Sums(machine, curve, threads, longest_sum, streamed)
         self._residence.sums.add(self._sums)
         self._transforms = Transforms(machine, curve, tables=self._residence.tables)
@@ -147,6 +150,7 @@ class CudaBackend:
             threads=self.threads,
             longest_sum=self._longest,
             residence=self._residence,
+            streaming=self._sums.streamed.how,
         )
         lane._sums.longest = self._sums.longest
         return lane

@@ -11,7 +11,7 @@ that follows its last reader (:mod:`cuzk.backends.cuda.ring`). Three forms:
   batch i - 1 when batch i is queued, and the last one from its own stream.
 - *each*: the same on one stream, taken at once. Both are there to be measured against.
 
-The digits of ``AHEAD`` further batches are sorted before a batch is computed: they need no points, so that the
+The digits of two further batches are sorted before a batch is computed: they need no points, so that the
 first copies are not waited for.
 """
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,7 +36,6 @@ from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
 from cuzk.vectors import Points, Words
 
-AHEAD = 2
 SPREAD = 16  # batches whose points share windows at most: where batches are short, so is memory for buckets
 
 Collect = Callable[[], Words]
@@ -63,29 +62,29 @@ class Terms:
         return 8 * self.points.curve.point_words(self.points.group)
 
 
+@dataclass(frozen=True)
+class Streaming:
+    """How sums are streamed; the defaults are what is best, the others what that is measured against.
+
+    ``ahead`` is how many further batches' digits are sorted before a batch is computed, ``left`` and ``tuning``
+    are :class:`~cuzk.backends.cuda.kept.Kept`'s.
+    """
+
+    form: str = "kept"  # "kept", "deferred", "each"
+    sizes: Sizes = field(default_factory=Sizes)
+    slots: int = SLOTS
+    ahead: int = 2
+    left: float | None = LEFT
+    tuning: Tuning | None = None
+
+
 class Streamed:
     """The streamed sums of one machine; they follow one another through the same slots."""
 
-    def __init__(
-        self,
-        machine: Machine,
-        curve: Curve,
-        form: str = "kept",
-        sizes: Sizes | None = None,
-        *,
-        slots: int = SLOTS,
-        ahead: int = AHEAD,
-        left: float | None = LEFT,
-        tuning: Tuning | None = None,
-    ) -> None:
-        self.form = form
+    def __init__(self, machine: Machine, curve: Curve, how: Streaming | None = None) -> None:
+        self.how = how or Streaming()
         self._machine = machine
         self._curve = curve
-        self._sizes = sizes
-        self._slots = slots
-        self._ahead = ahead
-        self._left = left
-        self._tuning = tuning
         self._ring: Ring | None = None
         self._beside: Machine | None = None
 
@@ -95,13 +94,13 @@ class Streamed:
         The points stay what they are until it was called. With points that are not pinned the host stages all
         batches but the last before this returns; *deferred* and *each* wait for all sums but the last and all.
         """
-        cut = batches(len(terms.points), most, self._sizes)
+        cut = batches(len(terms.points), most, self.how.sizes)
         with self._landings(terms, cut) as landings:
-            if self.form == "kept":
+            if self.how.form == "kept":
                 return self._kept(
                     terms, cut, landings, terms.plan(min(cut[-1].stop, SPREAD * most))
                 )
-            if self.form == "deferred":
+            if self.how.form == "deferred":
                 return self._deferred(terms, cut, landings)
             return self._each(terms, cut, landings)
 
@@ -115,11 +114,11 @@ class Streamed:
     ) -> Collect:
         machine = self._machine
         group, counts = Group(machine, self._curve, terms.points.group), [len(rows) for rows in cut]
-        kept = Kept(group, plan, counts, self._tuning, self._left)
+        kept = Kept(group, plan, counts, self.how.tuning, self.how.left)
         sorted_ones, waiting = deque[Digits](), deque(cut)
         for i, (rows, landing) in enumerate(zip(cut, landings, strict=True)):
             start = machine.mark()
-            while waiting and len(sorted_ones) <= self._ahead:
+            while waiting and len(sorted_ones) <= self.how.ahead:
                 sorted_ones.append(self._digits(machine, terms, waiting.popleft(), plan))
             machine.record("digits", start, machine.mark(), batch=i)
             landing.before(machine)
@@ -183,7 +182,7 @@ class Streamed:
     def _landings(self, terms: Terms, cut: list[range]) -> Iterator[Iterator[Landing]]:
         """Batches on their way, as many ahead as there are slots; whatever happens, no slot stays half used."""
         if self._ring is None:
-            self._ring = Ring(Feeder(self._machine), self._slots)
+            self._ring = Ring(Feeder(self._machine), self.how.slots)
         ring, room = self._ring, terms.row_bytes * max(map(len, cut), default=0)
 
         def sent() -> Iterator[Landing]:
