@@ -47,8 +47,8 @@ FIXTURES = [
 ]
 
 
-def emulated(curve: Curve, **options: int) -> CudaBackend:
-    return CudaBackend(curve, EmulatedMachine(), **options)
+def emulated(curve: Curve, *, longest_sum: int | None = None, threads: int = 1) -> CudaBackend:
+    return CudaBackend(curve, EmulatedMachine(), longest_sum=longest_sum, threads=threads)
 
 
 def same(left: Proof, right: Proof) -> bool:

@@ -62,6 +62,9 @@ class Ledger:
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
         assert array.nbytes <= memory.nbytes
 
+    def upload_plain(self, memory: Memory, array: NDArray[Any]) -> None:
+        self.upload(memory, array)
+
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         assert array.nbytes <= memory.nbytes
         array[:] = 0
