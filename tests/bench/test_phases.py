@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -208,6 +209,27 @@ def test_a_wrong_proof_stops_it(verify_to: int, after: int) -> None:
         measure(subject, [Way("plain")], backend, proofs=3, turns=1, threads=1)
 
 
+def test_an_interrupt_ends_all_lanes() -> None:
+    """No further proof is begun and no thread is left, whichever thread is interrupted."""
+    subject, begun = Subject.of(BN254, "snarkjs", 4, 4, 1), list[int]()
+
+    class Interrupted(CpuBackend):
+        name = "interrupted"
+
+        def extend(self, values: Sequence[Buffer], root: int, shift: int) -> list[Buffer]:
+            begun.append(1)
+            if len(begun) == 4:
+                raise KeyboardInterrupt
+            return super().extend(values, root, shift)
+
+    with pytest.raises(KeyboardInterrupt):
+        measure(
+            subject, [Way("two", lanes=2)], Interrupted(BN254, 1), proofs=50, turns=1, threads=1
+        )
+    assert len(begun) <= 5
+    assert not [t for t in threading.enumerate() if t.name.startswith("lane")]
+
+
 def test_a_proof_that_verifies_nowhere_is_compared() -> None:
     """Under a synthetic key the pairings say no; other blinding makes another proof."""
     subject = Subject.of(BN254, "bellman", 4, 0, 1)
@@ -259,7 +281,7 @@ def test_figures_of_turns() -> None:
         )
         for n, (t, length) in enumerate([(0.0, 2.0), (10.0, 4.0), (20.0, 5.0)])
     ]
-    series = Series("way", {"curve": "bn254"}, turns)
+    series = Series("way", {"curve": "bn254", "lanes": 1}, turns)
     assert series.wall == Figure(40.0, 20.0, 50.0)
     assert series.per_minute == 15.0
     assert series.phases() == {"quotient": 20.0}
@@ -277,6 +299,8 @@ def test_figures_of_turns() -> None:
     assert ["quotient", "20.00", "4.00"] in lines
     assert ["cuda:0 copy points pinned", "3", "3000.0", "1500.00", "2.0", "1500.00"] in lines
     assert ["cuda:0", "6", "3000.00", "750.00"] in lines
+    halved = Series("way", {"lanes": 2}, turns)
+    assert summary(halved).startswith("in 1 of 2 lanes, 40.00 ms")
     assert summary(series).startswith("40.00 ms a proof (20.00 to 50.00), 15.0 proofs a minute, ")
 
 

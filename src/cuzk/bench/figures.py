@@ -34,8 +34,9 @@ def tables(series: Series) -> list[Table]:
 
 def summary(series: Series) -> str:
     """One line."""
-    idle = series.device_idle
+    idle, asked = series.device_idle, series.fields["lanes"]
     parts = [
+        *([] if series.lanes == asked else [f"in {series.lanes} of {asked} lanes"]),
         f"{series.wall.median:.2f} ms a proof ({series.wall.least:.2f} to {series.wall.most:.2f})",
         f"{series.per_minute:.1f} proofs a minute",
         *([] if idle is None else [f"the device computes nothing for {100 * idle:.1f} %"]),

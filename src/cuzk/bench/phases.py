@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from threading import Event
 from time import perf_counter
 
 from cuzk.backends import Backend
@@ -82,25 +83,28 @@ class Runner:
     def __init__(
         self, subject: Subject, way: Way, backend: Backend, threads: int, callers: Callers
     ) -> None:
-        self.way, self._backend, self._callers = way, backend, callers
+        self.way, self._backend = way, backend
+        self._given = [
+            (
+                callers.witness(lane, way.witness),
+                callers.evaluations(lane) if way.evaluations else None,
+            )
+            for lane in range(way.lanes)
+        ]
         self.prover = JudgedProver(subject, way, backend, threads)
 
     def turn(self, proofs: int) -> Turn:
         """So many proofs, each by the lane that is free first."""
-        numbers, lanes = count(), self.way.lanes
-        stopped: list[BaseException] = []
+        numbers, lanes, stopped = count(), self.way.lanes, Event()
 
         def work(lane: int) -> list[Result]:
             found: list[Result] = []
-            try:
-                while not stopped and next(numbers) < proofs:
+            with _setting(stopped):
+                while not stopped.is_set() and next(numbers) < proofs:
                     found.append(self._prove(lane))
-            except BaseException as error:
-                stopped.append(error)
-                raise
             return found
 
-        with ThreadPoolExecutor(lanes, thread_name_prefix="lane") as pool:
+        with ThreadPoolExecutor(lanes, thread_name_prefix="lane") as pool, _setting(stopped):
             start = perf_counter()
             results = [result for found in pool.map(work, range(lanes)) for result in found]
             end = perf_counter()
@@ -110,9 +114,8 @@ class Runner:
         return Turn(start, end, results, spans)
 
     def _prove(self, lane: int) -> Result:
-        given = self._callers.evaluations(lane) if self.way.evaluations else None
-        witness = self._callers.witness(lane, self.way.witness)
-        result = self.prover.prove_insecure(witness, R, S, given)
+        witness, evaluations = self._given[lane]
+        result = self.prover.prove_insecure(witness, R, S, evaluations)
         report = result.report
         if report.retries or report.device != self._backend.name:
             raise KernelError(
@@ -120,6 +123,16 @@ class Runner:
                 f"{report.device} after {report.retries} that were not"
             )
         return result
+
+
+@contextmanager
+def _setting(stopped: Event) -> Iterator[None]:
+    """Whatever ends what is inside before its time, interrupts too, ends the other lanes after their proof."""
+    try:
+        yield
+    except BaseException:
+        stopped.set()
+        raise
 
 
 def measure(

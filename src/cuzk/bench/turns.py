@@ -62,11 +62,16 @@ class Series:
     @property
     def device_idle(self) -> float | None:
         """The part of all turns in which no stream of the device computed; None without a device."""
-        if not any("cuda:" in span.track for span in self.spans):
+        if not any(span.device for span in self.spans):
             return None
         whole = sum(turn.end - turn.start for turn in self.turns)
         busy = sum(length(computing(turn.spans, (turn.start, turn.end))) for turn in self.turns)
         return 1 - busy / whole
+
+    @property
+    def lanes(self) -> int:
+        """Proofs at a time that the device had room for."""
+        return self.results[0].report.lanes
 
     def phases(self, *, device: bool = False) -> dict[str, float]:
         """Median milliseconds of each, by the host's clock or the device's."""
@@ -127,7 +132,7 @@ class Series:
             "name": self.name,
             "device": self.results[0].report.device,
             **self.fields,
-            "lanes_used": self.results[0].report.lanes,
+            "lanes_used": self.lanes,
             "turns": len(self.turns),
             "proofs": len(self.results),
             "wall_ms": self.wall._asdict(),
