@@ -52,6 +52,7 @@ class Stream:
     follows: dict[Stream, int] = field(default_factory=dict)  # to what places it waits for others
     done: int = 0
     open: bool = True
+    busy: bool = False  # it does not run ahead for a while
 
     def run(self, until: int | None = None) -> None:
         """Up to that place; where it waits for another stream, that one runs as far as it must."""
@@ -179,8 +180,8 @@ class Piece:
 class FakeDriver:
     """``devices`` cards of ``memory`` bytes; ``others`` of them are held by another process.
 
-    Streams run when something waits for them, or, with ``eager`` (a seed), any of them some steps after any
-    call: then too little waiting shows, too. ``pinnable`` bytes may be registered.
+    Streams run when something waits for them, or, with ``eager`` (a seed), some of them some steps after any
+    call, in turns: then too little waiting shows, too. ``pinnable`` bytes may be registered.
     """
 
     def __init__(self, *, devices: int = 1, memory: int = 1 << 30, architecture: int = 90, cuda: int = 13000, eager: int = 0) -> None:  # fmt: skip
@@ -280,7 +281,9 @@ class FakeDriver:
             answer = function(*args)
             if self._dice:
                 for stream in self._dice.sample(self.streams, len(self.streams)):
-                    stream.run_ahead(self._dice.randrange(4))
+                    if not self._dice.randrange(LONG):
+                        stream.busy = not stream.busy
+                    stream.run_ahead(0 if stream.busy else self._dice.randrange(4))
             return (OK, *answer) if isinstance(answer, tuple) else (answer,)
 
         return call
@@ -587,6 +590,7 @@ WORK = {
     "cuMemsetD8Async", "cuLaunchKernel", "cuStreamCreate", "cuEventCreate", "cuEventRecord", "cuEventSynchronize",
     "cuStreamWaitEvent", "cuStreamSynchronize",
 }  # fmt: skip
+LONG = 12  # calls that a stream is busy for, or runs ahead, in the mean
 SHORT = 64 << 10  # bytes of pageable memory that the driver keeps for the stream
 WITHOUT_CONTEXT = {
     "cuInit", "cuGetErrorString", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute", "cuDeviceGetUuid",

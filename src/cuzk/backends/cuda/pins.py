@@ -89,7 +89,7 @@ class Pins:
 
     def release(self, key: Key, token: object) -> None:
         """One holder less; the last one's pages are unlocked. Said again after an interrupt, it goes on."""
-        self._enter()
+        quietly(self._enter)
         with self._lock:
             pinned = self._known.get(key)
             if pinned is None or pinned.holders - {token}:
