@@ -87,7 +87,9 @@ class _Lane:
         self._failure: Callable[[], _Failure | None] = lambda: None
         self._steps: deque[tuple[Callable[[], Any], Arrival | None]] = deque()
         self._working = False
-        self._thread: threading.Thread | None = None
+        self._threads: list[
+            threading.Thread
+        ] = []  # one works; more may be about to find nothing to do
 
     def add(self, step: Callable[[], Any], arrival: Arrival | None, *, quick: bool) -> None:
         """``step`` queues something and gives a mark behind it; a quick one is not worth a thread.
@@ -109,14 +111,15 @@ class _Lane:
                 self._steps.append((partial(context.run, step), arrival))
                 if not self._working:
                     name = f"staging for {self.machine.name}"  # a track of the host's
-                    self._thread = threading.Thread(target=self._work, name=name)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._work, name=name)
+                    self._threads = [*filter(threading.Thread.is_alive, self._threads), thread]
+                    thread.start()
 
     def close(self) -> None:
         """Give up what was not begun; returns when no thread works here."""
         self.stop()
-        if self._thread and self._thread.is_alive():
-            self._thread.join()
+        for thread in filter(threading.Thread.is_alive, self._threads):
+            thread.join()
 
     def stop(self) -> None:
         """The same without waiting, for a finaliser, which may find any lock taken that the thread needs."""

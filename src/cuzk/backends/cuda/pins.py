@@ -82,9 +82,13 @@ class Pins:
         event = pinned.copies.get(queue) or self._events.take(UNTIMED)
         pinned.copies[queue] = None
         first = array.ctypes.data
-        for start, end in pinned.pieces(first, first + array.nbytes):
-            copy(start, end)
-        self._driver.cuEventRecord(event, queue.handle)
+        try:
+            for start, end in pinned.pieces(first, first + array.nbytes):
+                copy(start, end)
+            self._driver.cuEventRecord(event, queue.handle)
+        except BaseException:
+            self._events.give(event, UNTIMED)
+            raise
         pinned.copies[queue] = event
 
     def release(self, key: Key, token: object) -> None:
