@@ -19,7 +19,7 @@ from cuzk.backends.cpu import CpuBackend
 from cuzk.curves import BN254, Curve
 from cuzk.errors import CuzkError, FormatError, KernelError, OutOfMemory
 from cuzk.groth16 import ProvingKey
-from cuzk.prover import lane
+from cuzk.prover import placement
 from cuzk.prover.session import Prover, Result
 from cuzk.verifier import verify
 from null_backend import TIMEOUT, Event, NullBackend, NullDevice
@@ -46,7 +46,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> NullDevice:
             return CpuBackend(curve, threads), "asked for"
         return NullBackend(curve, shared), "a GPU can be used"
 
-    monkeypatch.setattr(lane, "open_device", open_device)
+    monkeypatch.setattr(placement, "open_device", open_device)
     return shared
 
 
@@ -85,7 +85,7 @@ class Proofs:
 
 def expect_nothing_held(prover: Prover, device: NullDevice | None = None) -> None:
     """No ticket, no vector on its way."""
-    placed = prover._lane
+    placed = prover._placement
     assert placed is not None
     for order in [p.order for p in (placed._first, placed._cpu) if p]:
         assert order._waiting == order._working == order._watching == []
@@ -318,7 +318,7 @@ def test_a_lost_device_leaves_nobody_hanging(device: NullDevice) -> None:
     assert retries.count(1) >= 2  # who had a place
 
 
-TRACED = {"attempt.py", "arriving.py", "lane.py", "order.py", "commit.py", "session.py"}
+TRACED = {"attempt.py", "arriving.py", "placement.py", "order.py", "commit.py", "session.py"}
 
 
 class Interrupter:
@@ -380,7 +380,7 @@ def test_close_waits_for_proofs_in_work(device: NullDevice) -> None:
     proofs = Proofs(prover)
     proofs.start(0)
     device.await_event("collect", "p0")
-    placed = prover._lane
+    placed = prover._placement
     assert placed is not None
     proofs.start(1)
     while not placed._first.order._waiting:

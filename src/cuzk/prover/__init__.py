@@ -48,10 +48,10 @@ def proving(
 ) -> Generator[None, None, Proof]:
     """The proof for the witness ``w`` (plain form, w[0] = 1) blinded by ``r`` and ``s``; nothing is checked here.
 
-    Yields once, when all of the device's work is queued. ``given`` are A w, B w, C w where they are known.
+    Yields once, when all of the device's work is queued. ``given`` are A w, B w, C w where they are known; they are used up.
     """
     with phase("evaluate"):
-        a, b, c = given.on_domain(key, backend) if given else evaluate(key, w, backend)
+        a, b, c = given.taken(key, backend) if given else evaluate(key, w, backend)
     with phase("quotient"):
         h = quotient(key, a, b, c, backend)
     with phase("commit"):

@@ -66,7 +66,7 @@ class Attempt:
         if self._key.key.recipe == PREPARED and self._key.matrix_c is None:
             vectors.pop("c", None)  # of no use
         given = {k: self._arriving.stage(f"evaluations: {k}", v) for k, v in vectors.items()}
-        self._given = GivenVectors(**given) if given else None
+        self._given = GivenVectors(given) if given else None
         self._w = w = self._arriving.stage(self._statement.name, self._statement.witness)
         return w
 

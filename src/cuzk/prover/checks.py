@@ -121,13 +121,13 @@ def check_satisfied(
     if resident.matrix_c is None:
         return
     n = 1 << resident.key.log_domain
-    if given:
-        a, b = backend.padded(given.a, n), backend.padded(given.b, n)
-        c = backend.padded(given.c, n) if given.c else None
-    else:
-        a, b = (backend.product(m, w, n) for m in (resident.matrix_a, resident.matrix_b))
-        c = None
-    c = c or backend.product(resident.matrix_c, w, n)
+
+    def values(name: str, matrix: Buffer) -> Buffer:
+        there = given.padded(name, n, backend) if given else None
+        return there or backend.product(matrix, w, n)
+
+    a, b = values("a", resident.matrix_a), values("b", resident.matrix_b)
+    c = values("c", resident.matrix_c)
     row = backend.first_nonzero(backend.pointwise(a, b, minus=c, into=a))
     if row is not None:
         what = f"{name}: evaluations" if given else name

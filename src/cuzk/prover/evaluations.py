@@ -58,18 +58,23 @@ def check_evaluations(given: Evaluations, key: ProvingKey, matrices: Matrices) -
     return Evaluations(**checked)
 
 
-@dataclass(frozen=True)
 class GivenVectors:
-    """:class:`Evaluations` on a device, as they were given."""
+    """:class:`Evaluations` on a device, as they were given: "a", "b" and perhaps "c"."""
 
-    a: Buffer
-    b: Buffer
-    c: Buffer | None = None
+    def __init__(self, vectors: dict[str, Buffer]) -> None:
+        self._vectors = vectors
 
-    def on_domain(self, key: ResidentKey, backend: Backend) -> tuple[Buffer, Buffer, Buffer | None]:
-        """What :func:`cuzk.prover.evaluate.evaluate` would have found."""
+    def padded(self, name: str, size: int, backend: Backend) -> Buffer | None:
+        """A copy for arithmetic over the domain."""
+        given = self._vectors.get(name)
+        return backend.padded(given, size) if given else None
+
+    def taken(self, key: ResidentKey, backend: Backend) -> tuple[Buffer, Buffer, Buffer | None]:
+        """What :func:`cuzk.prover.evaluate.evaluate` would have found, once: memory is let go on the way."""
         n = 1 << key.key.log_domain
-        a, b = backend.padded(self.a, n), backend.padded(self.b, n)
+        a, b = (backend.padded(self._vectors.pop(name), n) for name in "ab")
         if key.key.recipe == PREPARED:
             return a, b, None
-        return a, b, backend.padded(self.c, n) if self.c else backend.pointwise(a, b)
+        c = self.padded("c", n, backend) or backend.pointwise(a, b)
+        self._vectors.clear()
+        return a, b, c

@@ -21,7 +21,7 @@ from cuzk.prover.attempt import Statement
 from cuzk.prover.checks import check_witness, circuit_of
 from cuzk.prover.devices import thread_count
 from cuzk.prover.evaluations import Evaluations, check_evaluations
-from cuzk.prover.lane import CLOSED, Lane, Outcome, expect_lanes
+from cuzk.prover.placement import CLOSED, Outcome, Placement, expect_lanes
 from cuzk.prover.plan import installed_bytes, plan_bytes, vector_bytes
 from cuzk.prover.report import Report, Stopwatch, peak_bytes, versions
 from cuzk.r1cs import Matrices
@@ -102,10 +102,10 @@ class Prover:
         elif not insecure_key:
             refuse_insecure(key.vk, key.source)
         matrices = circuit_of(key, circuit)
-        self._planned_bytes = plan_bytes(key, matrices)
+        self._planned_bytes = plan_bytes(key, matrices, lanes or 1)
         self._expect_memory(key, matrices, memory)
         self._verifier = Verifier(key.vk, insecure_key=True, threads=self._threads)
-        self._lane: Lane | None = Lane(
+        self._placement: Placement | None = Placement(
             device,
             key,
             matrices,
@@ -144,9 +144,9 @@ class Prover:
 
     def close(self) -> None:
         """Wait for the proofs in work (but for one whose hook calls this), then let go of key and device."""
-        lane, self._lane = self._lane, None
-        if lane:
-            lane.close()
+        placement, self._placement = self._placement, None
+        if placement:
+            placement.close()
         self.timeline.close()
 
     def __enter__(self) -> Self:
@@ -172,17 +172,17 @@ class Prover:
                 f"2^{key.log_domain} alone, this machine has {installed}"
             )
 
-    def _open(self) -> Lane:
-        if self._lane is None:
+    def _open(self) -> Placement:
+        if self._placement is None:
             raise CuzkError(CLOSED)
-        return self._lane
+        return self._placement
 
     def _prove(
         self, what: Scalars | Readable, evaluations: Evaluations | None, r: int, s: int
     ) -> Result:
-        lane = self._open()
-        key, matrices = lane.resident.key, lane.resident.matrices
-        lane.resident.expect_there()
+        placement = self._open()
+        key, matrices = placement.resident.key, placement.resident.matrices
+        placement.resident.expect_there()
         watch = Stopwatch(self.timeline, self._on_phase)
         with watch("total"):
             with watch("check"):  # all that needs no device comes before its turn
@@ -198,7 +198,7 @@ class Prover:
                 return self._verifier.verify(public, proof)
 
             statement = Statement(name, witness, evaluations, r, s, verify, watch, self._threads)
-            outcome = lane.run(statement)
+            outcome = placement.run(statement)
         if outcome is None:
             raise ProofError(
                 f"{key.source}: all proofs failed their own verification and were withheld: the "

@@ -66,7 +66,7 @@ def expect_lanes(lanes: int | None) -> None:
         raise FormatError(f"lanes: expected 1 to {MOST_LANES}, found {lanes!r}")
 
 
-class Lane:
+class Placement:
     """One key, one device."""
 
     def __init__(
