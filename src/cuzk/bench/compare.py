@@ -15,7 +15,7 @@ from cuzk.backends import Backend
 from cuzk.backends.cuda.machine import Machine
 from cuzk.backends.cuda.transfers import Transfers
 from cuzk.bench.phases import Way
-from cuzk.bench.turns import Series
+from cuzk.bench.turns import SUMS, Series
 from cuzk.errors import DeviceUnavailable
 
 PUBLISHED = (
@@ -59,7 +59,6 @@ def expect_gpu(backend: Backend) -> None:
         )
 
 
-SUMS = ("a", "b_g1", "b_g2", "l", "h")
 HEADING = (
     "",
     "H phase",
@@ -100,8 +99,8 @@ def cells(rows: Sequence[dict[str, Any]]) -> list[list[str]]:
     numbers = {row["name"]: number for number, row in enumerate(rows, 1)}
     found = [list(HEADING)]
     for number, row in enumerate(rows, 1):
-        sums = row["sums_ms"] or [None] * len(SUMS)
-        times = [row["h_phase_ms"], *sums, row["device_ms"], row["wall_ms"]]
+        sums = row["sums_ms"] or dict.fromkeys(SUMS)
+        times = [row["h_phase_ms"], *sums.values(), row["device_ms"], row["wall_ms"]]
         idle = row["device_idle_percent"]
         gain = f"{row['gain']:.2f}x of {numbers[row['against']]}" if row["gain"] else ""
         found.append(

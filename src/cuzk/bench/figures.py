@@ -45,7 +45,8 @@ def summary(series: Series) -> str:
 
 
 def _phases(series: Series) -> Table:
-    host, device = series.phases(), series.phases(device=True)
+    host, sums = series.phases(), series.sums() or {}
+    device = series.phases(device=True) | {f"commit.{name}": ms for name, ms in sums.items()}
     rows = [
         [name, f"{ms:.2f}", f"{device[name]:.2f}" if name in device else ""]
         for name, ms in host.items()

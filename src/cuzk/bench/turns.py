@@ -13,7 +13,7 @@ from cuzk.prover.session import Result
 from cuzk.timeline import Span
 
 MINUTE = 60
-SUMS = 5  # of a proof
+SUMS = ("a", "b_g1", "b_g2", "l", "h")  # in the order in which a proof starts them
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,13 @@ class Series:
         names = [name for name in every[0] if name not in ("load", "total")]
         return {name: round(median(each.get(name, 0.0) for each in every), 4) for name in names}
 
-    def sums(self) -> list[float] | None:
-        """Median milliseconds of each of a proof's sums on the device; None where spans of some were dropped."""
+    def sums(self) -> dict[str, float] | None:
+        """Median milliseconds of each of SUMS on the device; None without one, or where spans were dropped."""
         found = [sums(result.spans) for result in self.results]
-        if {len(of_one) for of_one in found} != {SUMS}:
+        if {len(of_one) for of_one in found} != {len(SUMS)}:
             return None
-        return [round(1e3 * median(of_all), 4) for of_all in zip(*found, strict=True)]
+        medians = [round(1e3 * median(of_all), 4) for of_all in zip(*found, strict=True)]
+        return dict(zip(SUMS, medians, strict=True))
 
     def uses(self) -> list[Use]:
         """Of each track over all turns, put end to end."""
