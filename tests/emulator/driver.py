@@ -14,11 +14,8 @@ from __future__ import annotations
 
 import ctypes
 import random
-import sys
 import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +29,8 @@ from cuzk.backends.cuda import kernels as kernel_sources
 from cuzk.backends.cuda.driver import STICKY
 from cuzk.backends.cuda.machine import Unit
 from emulator import kernels, library
+from emulator.faults import Fault, What, uninterrupted
+from emulator.streams import Event, Free, Piece, Stream, Wait
 
 STATIC_SHARED = (
     132  # bytes of each kernel: it counts for what a launch may have without being asked
@@ -46,135 +45,10 @@ def status(name: str) -> Any:
 
 
 @dataclass(eq=False)
-class Stream:
-    waiting: list[Callable[[], None] | Wait] = field(default_factory=list)
-    recorded: list[Event] = field(default_factory=list)  # events that it has not passed yet
-    follows: dict[Stream, int] = field(default_factory=dict)  # to what places it waits for others
-    done: int = 0
-    open: bool = True
-    busy: bool = False  # it does not run ahead for a while
-
-    def run(self, until: int | None = None) -> None:
-        """Up to that place; where it waits for another stream, that one runs as far as it must."""
-        while self.waiting and (until is None or self.done < until):
-            step = self.waiting[0]
-            if isinstance(step, Wait):
-                step.stream.run(step.place)
-            self._take()
-
-    def run_ahead(self, steps: int) -> None:
-        """As far as it can by itself."""
-        while self.waiting and steps:
-            step = self.waiting[0]
-            if isinstance(step, Wait) and step.stream.done < step.place:
-                return
-            self._take()
-            steps -= 1
-
-    def run_frees(self) -> None:
-        """And no work."""
-        while self.waiting and isinstance(self.waiting[0], Free | Wait):
-            step = self.waiting[0]
-            if isinstance(step, Wait) and step.stream.done < step.place:
-                return
-            self._take()
-
-    def _take(self) -> None:
-        step = self.waiting.pop(0)
-        if not isinstance(step, Wait):
-            step()
-        self.done += 1
-        self.pass_events()
-
-    def pass_events(self) -> None:
-        while self.recorded and self.recorded[0].place <= self.done:
-            self.recorded.pop(0).passed = time.perf_counter()
-
-    @property
-    def queued(self) -> int:
-        return self.done + len(self.waiting)
-
-
-@dataclass(frozen=True)
-class Free:
-    """A stream's step that gives memory back."""
-
-    make: Callable[[], None]
-
-    def __call__(self) -> None:
-        self.make()
-
-
-@dataclass(frozen=True)
-class Wait:
-    """A stream's step that is done when another has come to a place."""
-
-    stream: Stream
-    place: int
-
-
-@dataclass(eq=False)
-class Event:
-    timing: bool
-    stream: Stream | None = None
-    place: int = 0
-    passed: float = 0.0
-
-
-@dataclass(eq=False)
 class Function:
     unit: Unit
     name: str
     shared: int = (48 << 10) - STATIC_SHARED
-
-
-What = str | type[BaseException] | Callable[[], None]
-
-
-@dataclass(eq=False)
-class Fault:
-    function: str
-    left: int
-    what: What
-    after: bool
-
-    @property
-    def anywhere(self) -> bool:
-        return self.what is not KeyboardInterrupt
-
-
-def uninterrupted() -> bool:
-    """Another thread than the main one, which is interrupted, or a finaliser, which loses what it raises."""
-    frame = sys._getframe()
-    names = []
-    while frame.f_back:
-        frame = frame.f_back
-        names.append(frame.f_code.co_name)
-    return "__del__" in names or threading.current_thread() is not threading.main_thread()
-
-
-@dataclass(eq=False)
-class Piece:
-    """Device memory; ``pending`` counts frees that its streams have not come to."""
-
-    array: NDArray[np.uint8]
-    nbytes: int
-    pending: int = 0
-    live: bool = True
-    freed: Wait | None = None  # the last time
-
-    @property
-    def address(self) -> int:
-        return (int(self.array.ctypes.data) + 255) // 256 * 256
-
-    def is_there_for(self, stream: Stream) -> bool:
-        """Freed by now, in the stream's own order, or at a place that it waits for."""
-        if not self.pending or self.freed is None or self.freed.stream is stream:
-            return True
-        return stream.follows.get(self.freed.stream, 0) >= self.freed.place
-
-    def fill(self, byte: int) -> None:
-        self.array[:] = byte
 
 
 class FakeDriver:

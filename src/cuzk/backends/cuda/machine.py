@@ -6,8 +6,9 @@ ordered: a call returns when the work is queued; ``download``, ``finish`` and wh
 it. ``beside`` gives another stream of the device; between streams nothing is ordered but by ``after``.
 
 Memory goes back when the last :class:`Memory` that shares its owner is dropped, in the order of the stream
-that allocated it and behind all that other streams were given to do with it until then. Another stream may
-use it once it is ``after`` a mark that the allocating stream made since.
+that allocated it and behind all that other streams were given to do with it until then; none of them waits
+for that. Another stream may use it once it is ``after`` a mark that the allocating stream made since: what is
+copied ahead of other work is copied to memory of the stream that copies.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Unit:
 
 
 class Pin(Protocol):
-    """Pinned pages: let go when this is released or dropped, which must not be before copies from them are done."""
+    """Pinned pages: let go when this is released or dropped; that waits for copies that were queued from them."""
 
     nbytes: int
 
