@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cuzk.bench.idle import batches, common, computing, copies, length, sums, union, uses, without
+from cuzk.bench.idle import batches, computing, copies, sums, uses
+from cuzk.bench.intervals import common, length, union, without
 from cuzk.timeline import Span
 
 COMPUTE, COPY = "cuda:0 compute", "cuda:0 copy"

@@ -8,7 +8,8 @@ from statistics import median
 from typing import Any
 
 from cuzk.bench.clocks import Figure
-from cuzk.bench.idle import Batches, Copies, Use, batches, computing, copies, length, sums, uses
+from cuzk.bench.idle import Batches, Copies, Use, batches, computing, copies, sums, uses
+from cuzk.bench.intervals import length
 from cuzk.prover.session import Result
 from cuzk.timeline import Span
 
