@@ -108,7 +108,7 @@ def staged(bus: Bus, array: Bytes, threads: int, slots: int, slot: int) -> dict[
     """Through pinned buffers that threads fill."""
     driver = bus.driver
     places = [int(driver.cuMemAllocHost(slot)) for _ in range(slots)]
-    buffers = [np.frombuffer((ctypes.c_uint8 * slot).from_address(p), np.uint8) for p in places]
+    buffers = [np.ctypeslib.as_array((ctypes.c_uint8 * slot).from_address(p)) for p in places]
     events = [driver.cuEventCreate(2) for _ in range(slots)]
 
     def run(pool: ThreadPoolExecutor) -> None:
