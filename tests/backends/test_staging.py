@@ -87,6 +87,7 @@ def test_a_scalar_that_is_not_below_r(driver: FakeDriver, transfers: Transfers, 
     buffer, other = backend.stage(scalars), backend.stage(montgomery(values(5)))
     if used:
         backend.pointwise(buffer, other, into=buffer)
+        backend.machine.finish()
     with pytest.raises(FormatError, match=r"scalar 77: expected a value below"):
         backend.settle(buffer)
     backend.settle(buffer)
