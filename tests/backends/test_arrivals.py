@@ -107,10 +107,12 @@ class Slow(EmulatedMachine):
     def __init__(self) -> None:
         super().__init__()
         self.go = threading.Semaphore(0)
+        self.begun = threading.Event()
         self.wrong: dict[int, Exception] = {}
         self.uploads = itertools.count()
 
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
+        self.begun.set()
         self.go.acquire()
         if error := self.wrong.get(next(self.uploads)):
             raise error
@@ -131,17 +133,19 @@ def test_sending_does_not_wait() -> None:
         feeder.after(machine.mark())
         arrivals += sent(feeder, 1)
         assert machine.events == []
-        assert len(staging_threads()) == 1
+        assert staging_threads() != []
         for _ in range(3):
             machine.go.release()
         for arrival in arrivals:
             arrival.before(machine)
         arrivals[1].done()
-    assert machine.events == [
+    copies = [event for event in machine.events if event.startswith("copy")]
+    assert copies == [
         "copy#1: upload 8 bytes", "copy#2: upload 8 bytes", "copy#3: send 8 bytes", "copy: after compute#0",
-        "copy#4: upload 8 bytes", "compute: after copy#1", "compute: after copy#2", "compute: after copy#3",
-        "compute: after copy#4", "host: wait for copy#2",
+        "copy#4: upload 8 bytes",
     ]  # fmt: skip
+    others = [event for event in machine.events if event not in copies]
+    assert others == [*(f"compute: after copy#{k}" for k in (1, 2, 3, 4)), "host: wait for copy#2"]
     assert staging_threads() == []
 
 
@@ -205,6 +209,7 @@ def test_closed_in_the_middle() -> None:
     machine = Slow()
     feeder = Feeder(machine)
     arrivals = sent(feeder, 3)
+    assert machine.begun.wait(60)
     timer = threading.Timer(0.1, machine.go.release)
     timer.start()
     feeder.close()
@@ -246,6 +251,7 @@ def test_dropped_without_being_closed() -> None:
     machine = Slow()
     feeder = Feeder(machine)
     sent(feeder, 3)
+    assert machine.begun.wait(60)
     del feeder
     gc.collect()
     machine.go.release()

@@ -19,6 +19,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -69,7 +70,8 @@ class Arrival:
                         self._lane.ready.wait()
             if self._failure is not None:
                 self._failure.told = True
-                raise self._failure.error
+                # a copy: the frames that it is raised through hold the arrival, and through it the error
+                raise copy(self._failure.error) from self._failure.error.__cause__
         return self._mark
 
 
