@@ -39,6 +39,7 @@ class NullDevice:
         self.events: list[Event] = []
         self.staged: list[Scalars] = []
         self.pinned: set[int] = set()  # vectors that were staged and neither settled nor dropped
+        self.alive: set[int] = set()  # vectors that were staged and not dropped
         self.script: Callable[[Event], None] = lambda _: None
         self._changed = threading.Condition()
 
@@ -83,8 +84,9 @@ class NullBackend(CpuBackend):
         self._say("stage")
         self.device.staged.append(values)
         buffer = super().stage(values)
-        self.device.pinned.add(id(buffer))
-        weakref.finalize(buffer, self.device.pinned.discard, id(buffer))
+        for known in (self.device.pinned, self.device.alive):
+            known.add(id(buffer))
+            weakref.finalize(buffer, known.discard, id(buffer))
         return buffer
 
     def settle(self, buffer: Buffer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from dataclasses import replace
@@ -20,6 +21,7 @@ from cuzk.curves import BN254, Curve
 from cuzk.errors import CuzkError, FormatError, KernelError, OutOfMemory
 from cuzk.groth16 import ProvingKey
 from cuzk.prover import placement
+from cuzk.prover.attempt import Attempt
 from cuzk.prover.session import Prover, Result
 from cuzk.verifier import verify
 from null_backend import TIMEOUT, Event, NullBackend, NullDevice
@@ -262,6 +264,36 @@ def test_a_fault_at_any_call(device: NullDevice, error: BaseException, name: str
             proofs.expect_valid(4)
     if isinstance(error, KeyboardInterrupt):
         assert not made_good
+
+
+@pytest.mark.parametrize("error", [OutOfMemory, KernelError])
+@pytest.mark.parametrize("verb", ["first_nonzero", "extend", "start_msm", "collect"])
+def test_a_failed_try_holds_no_memory(
+    device: NullDevice, error: type[CuzkError], verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the next one begins, on the device alone or on the CPU; no garbage is collected for it."""
+    held: list[tuple[str, int]] = []
+    original = Attempt.stage
+
+    def stage(attempt: Attempt) -> Any:
+        held.append((attempt._backend.name, len(device.alive)))
+        return original(attempt)
+
+    def script(event: Event) -> None:
+        if event.verb == verb:
+            raise error(f"cuda:0: {verb}")
+
+    monkeypatch.setattr(Attempt, "stage", stage)
+    gc.disable()
+    try:
+        with Prover(key(), circuit=cubic(BN254).matrices(), threads=1) as prover:
+            device.script = script
+            report = prover.prove(cubic(BN254).witness()).report
+    finally:
+        gc.enable()
+    assert report.device == "cpu"
+    alone = [("cuda:0", 0)] if error is OutOfMemory else []
+    assert held == [("cuda:0", 0), *alone, ("cpu", 0)]
 
 
 def test_short_memory_is_had_alone(device: NullDevice) -> None:

@@ -60,6 +60,16 @@ class Outcome:
     retries: int
 
 
+@dataclass(frozen=True)
+class Try:
+    """A proof that passed, or what to do next; nothing of that: the proof was wrong."""
+
+    proof: Proof | None = None
+    again: bool = False
+    refused: bool = False  # the device says that the statement is wrong: to be asked of the CPU
+    left: str = ""  # why the CPU makes the proof
+
+
 def expect_lanes(lanes: int | None) -> None:
     """FormatError for a number that cannot be."""
     if lanes is not None and not (type(lanes) is int and 1 <= lanes <= MOST_LANES):
@@ -101,28 +111,16 @@ class Placement:
         tries = 0
         while tries < TRIES:
             first = self._first
-            try:
-                proof = self._attempt(first, statement)
-            except Retired:  # the device was lost meanwhile
-                continue
-            except Refused as refused:
-                if first.is_cpu:
-                    raise refused.error from None
-                if self._again_alone(first, refused.error, statement):
-                    continue
-                if isinstance(refused.error, BackendError) and self._may_leave:
-                    return self._made_on_cpu(
-                        statement, self._leave(first, refused.error), tries + 1
-                    )
+            found = self._tried(
+                first, statement
+            )  # no error that it met holds device memory any more
+            if found.proof is not None:
+                return Outcome(found.proof, first, first.reason, tries)
+            if found.left:
+                return self._made_on_cpu(statement, found.left, tries + 1)
+            if found.refused:
                 self._check_on_cpu(statement)
-                continue
-            except BackendError as error:
-                if self._again_alone(first, error, statement):
-                    continue
-                return self._made_on_cpu(statement, self._leave(first, error), tries + 1)
-            if proof is not None:
-                return Outcome(proof, first, first.reason, tries)
-            tries += 1
+            tries += not (found.again or found.refused)
         return None if first.is_cpu else self._made_on_cpu(statement, DOUBTED, tries)
 
     def close(self) -> None:
@@ -134,6 +132,33 @@ class Placement:
             placed.order.retire()
         for placed in known:
             placed.order.await_others()
+
+    def _tried(self, placed: Placed, statement: Statement) -> Try:
+        """One try, and what follows from its failure."""
+        try:
+            return Try(self._attempt(placed, statement))
+        except Retired:  # the device was lost meanwhile
+            return Try(again=True)
+        except Refused as refused:
+            if placed.is_cpu:
+                raise refused.error from None
+            if self._is_had_alone(placed, refused.error, statement):
+                return Try(again=True)
+            if isinstance(refused.error, BackendError) and self._may_leave:
+                return Try(left=self._leave(placed, refused.error))
+            return Try(refused=True)
+        except BackendError as failure:
+            if self._is_had_alone(placed, failure, statement):
+                return Try(again=True)
+            return Try(left=self._leave(placed, failure))
+
+    def _is_had_alone(self, placed: Placed, error: CuzkError, statement: Statement) -> bool:
+        """Whether a try with nobody else in work may have the memory that this one had not."""
+        if not isinstance(error, OutOfMemory) or statement.alone or placed.order.places == 1:
+            return False
+        statement.alone = True
+        statement.notes.append(f"made with no other proof in work: {error}")
+        return True
 
     def _attempt(self, placed: Placed, statement: Statement, *, prove: bool = True) -> Proof | None:
         """One try, in the order of the device."""
@@ -177,14 +202,6 @@ class Placement:
         except Refused as refused:
             raise refused.error from None
         statement.checked = True
-
-    def _again_alone(self, placed: Placed, error: CuzkError, statement: Statement) -> bool:
-        """Whether another try, with nobody else in work, may have the memory that this one had not."""
-        if not isinstance(error, OutOfMemory) or statement.alone or placed.order.places == 1:
-            return False
-        statement.alone = True
-        statement.notes.append(f"made with no other proof in work: {error}")
-        return True
 
     def _check_circuit(self) -> None:
         first = self._first
