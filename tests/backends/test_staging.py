@@ -84,7 +84,7 @@ def test_a_scalar_that_is_not_below_r(driver: FakeDriver, transfers: Transfers, 
     backend = opened(transfers)
     scalars = montgomery(values(3))
     scalars.words[77] = 2**64 - 1
-    buffer, other = backend.stage(scalars), backend.stage(montgomery(values(5)))
+    buffer, other = backend.stage(scalars), backend.stage(montgomery([0] * N))
     if used:
         backend.pointwise(buffer, other, into=buffer)
         backend.machine.finish()
