@@ -64,6 +64,22 @@ def test_on_the_kernels_of_a_gpu(curve_: Curve, recipe: str) -> None:
             assert found.report.retries == 0
 
 
+def test_the_gpu_finds_what_is_not_below_r() -> None:
+    """Pinned pages and buffers are let go, the next proof is right."""
+    witness, given = circuit_of(BN254).witness(), evaluations(BN254)
+    words = given.b.words.copy()
+    words[7] = 2**64 - 1
+    wrong = replace(given, b=replace(given.b, words=words))
+    key, backend = key_of(BN254), CudaBackend(BN254, EmulatedMachine())
+    with Prover(key, device=backend, insecure_key=True) as prover:
+        with pytest.raises(FormatError) as failure:
+            prover.prove(witness, wrong)
+        result = prover.prove(witness, given)
+    text = "evaluations: b: value 7: expected one below r, found a larger one"
+    assert str(failure.value) == text
+    assert verify(key.vk, result.public, result.proof, insecure_key=True)
+
+
 def test_a_comes_first() -> None:
     """So that its transform may start while b is on its way; c not at all where the key has no use for it."""
     witness, given = circuit_of(BN254).witness(), evaluations(BN254)
