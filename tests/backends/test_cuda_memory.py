@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from cuzk.backends import Workload
-from cuzk.backends.cuda.memory import SHORTEST, SPARED, UNCUT, MemoryPlan, share
+from cuzk.backends.cuda.memory import (
+    SHORTEST,
+    SPARED,
+    UNCUT,
+    MemoryPlan,
+    StreamedBytes,
+    share,
+)
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import OutOfMemory
@@ -92,18 +99,26 @@ def test_everything_streamed() -> None:
 
 
 def test_streamed_sums_have_the_room_they_ask_for() -> None:
-    """Two slots of so many points, say."""
-    work, asked = workload(20), []
+    """And slots that stay while vectors are transformed."""
+    work, asked = workload(20), set()
 
-    def streamed(group: str, batch: int, windows: WindowPlan | None) -> int:
-        assert windows is None
-        asked.append((group, batch))
-        return 5 << 30 if batch > 1 << 19 else 1 << 30
+    def streamed(group: str, n: int, batch: int) -> int:
+        asked.add((group, n, batch))
+        return 5 << 30
 
-    least = share(BN254, work, 1 << 34, sums, extra, streamed_bytes=streamed, streamed=True)
-    assert least.chunk == 1 << 20
-    assert least.total > 5 << 30
-    assert {group for group, _ in asked} == {"g1", "g2"}
+    def slots(group: str, n: int, batch: int) -> int:
+        assert (group, n, batch) in asked
+        return 1 << 30
+
+    def total(**given: StreamedBytes) -> int:
+        return share(BN254, work, 1 << 34, sums, extra, streamed=True, **given).total
+
+    both = total(streamed_bytes=streamed, ring_bytes=slots)
+    assert both - total(streamed_bytes=streamed, ring_bytes=lambda *_: 0) == 1 << 30
+    assert both > 6 << 30
+    assert asked == {("g1", 1 << 20, 1 << 20), ("g2", 1 << 20, 1 << 20)}
+    none = total(streamed_bytes=lambda *_: 0, ring_bytes=lambda *_: 0)
+    assert total(streamed_bytes=lambda *_: 0, ring_bytes=lambda *_: 77) == none + 77
 
 
 @pytest.mark.parametrize("log_n", [10, 20, 22])

@@ -109,6 +109,7 @@ class CudaBackend:
         tables = sums.table_plans(longest_vector) if work.repeated else ()
         plan = share(
             self.curve, work, free, sums.bytes_of, sums.extra_bytes, self._longest, tables,
+            streamed_bytes=sums.streamed_bytes, ring_bytes=sums.ring_bytes,
             streamed=self._residence.transfers.points == "host",
         )  # fmt: skip
         cut = plan.chunk < longest_vector  # another key's may be longer

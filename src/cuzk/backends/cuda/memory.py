@@ -1,8 +1,8 @@
 """How the proofs of a device's lanes share out its memory, decided before any work starts.
 
     once       matrices, maps from wires to rows of queries, tables of transforms, the key's points
-    per lane   the witness, and the larger of: three vectors over the domain (quotient); one and what its
-               longest sum needs, entries and buckets (commit)
+    per lane   the witness, slots for streamed points, and the larger of: three vectors over the domain
+               (quotient); one and what its longest sum needs, entries and buckets (commit)
 
 Where that is too much, what costs least gives way first:
 
@@ -38,6 +38,9 @@ MAP_BYTES = 4  # a scalar, for each query: the row that goes with it
 SumBytes = Callable[[str, int, WindowPlan | None], int]
 """Device memory that a sum in a group takes beside its points: f("g1", points, windows or None)."""
 
+StreamedBytes = Callable[[str, int, int], int]
+"""The same of a sum over points in host memory: f("g1", points, points of a batch)."""
+
 
 @dataclass(frozen=True)
 class MemoryPlan:
@@ -62,7 +65,8 @@ class _Needs:
     curve: Curve
     work: Workload
     sum_bytes: SumBytes
-    streamed_bytes: SumBytes
+    streamed_bytes: StreamedBytes
+    ring_bytes: StreamedBytes
 
     @property
     def element(self) -> int:
@@ -85,13 +89,15 @@ class _Needs:
     def lane(self, chunk: int, stay: Sequence[bool], windows: WindowPlan | None = None) -> int:
         domain = self.element << self.work.log_domain
         gathered = self.element * chunk if chunk < self.longest else 0
-        sums = [0]
+        sums, rings = [0], [0]
         for group, stays in self._kinds(stay):
             if stays:
                 sums.append(self.sum_bytes(group, chunk, windows) + gathered)
             else:
-                sums.append(self.streamed_bytes(group, chunk, None))
-        return self.element * self.work.wires + max(VECTORS * domain, domain + max(sums))
+                sums.append(self.streamed_bytes(group, self.longest, chunk))
+                rings.append(self.ring_bytes(group, self.longest, chunk))
+        kept = self.element * self.work.wires + max(rings)
+        return kept + max(VECTORS * domain, domain + max(sums))
 
     def extra(self, of: SumBytes, chunk: int, stay: Sequence[bool], windows: WindowPlan | None = None) -> int:  # fmt: skip
         """What sums take besides where it is free."""
@@ -125,7 +131,8 @@ def share(
     longest: int | None = None,
     table_plans: Sequence[WindowPlan] = (),
     *,
-    streamed_bytes: SumBytes | None = None,
+    streamed_bytes: StreamedBytes | None = None,
+    ring_bytes: StreamedBytes | None = None,
     streamed: bool = False,
 ) -> MemoryPlan:
     """The plan for ``free`` bytes; sums longer than ``longest`` are cut in any case.
@@ -135,7 +142,8 @@ def share(
     even the vectors and the shortest batches do not fit.
     """
     usable = free - free // SPARED
-    needs = _Needs(curve, work, sum_bytes, streamed_bytes or _copied(curve, sum_bytes))
+    copied, slots = streamed_bytes or _copied(curve, sum_bytes), ring_bytes or _two_slots(curve)
+    needs = _Needs(curve, work, sum_bytes, copied, slots)
     stay, chunk = _what_fits(needs, usable, longest, streamed=streamed)
     once, points = needs.once(), needs.points(stay)
     alone = once + points + needs.lane(chunk, stay)
@@ -179,11 +187,14 @@ def _halves(whole: int, least: int) -> Iterator[int]:
         yield chunk
 
 
-def _copied(curve: Curve, sum_bytes: SumBytes) -> SumBytes:
-    """Of a sum over points in host memory: two batches of them, one of scalars, and the sum of a batch."""
+def _copied(curve: Curve, sum_bytes: SumBytes) -> StreamedBytes:
+    """Of a sum over points in host memory: one batch of scalars, and the sum of a batch."""
 
-    def nbytes(group: str, batch: int, windows: WindowPlan | None) -> int:
-        row = 16 * curve.point_words(group) + 8 * curve.fr_words
-        return batch * row + sum_bytes(group, batch, windows)
+    def nbytes(group: str, _n: int, batch: int) -> int:
+        return batch * 8 * curve.fr_words + sum_bytes(group, batch, None)
 
     return nbytes
+
+
+def _two_slots(curve: Curve) -> StreamedBytes:
+    return lambda group, _n, batch: 16 * curve.point_words(group) * batch

@@ -27,7 +27,15 @@ from cuzk.backends.cuda.buffers import (
 )
 from cuzk.backends.cuda.digits import ROWS, Digits, select, sort_digits
 from cuzk.backends.cuda.machine import Machine, Memory
-from cuzk.backends.cuda.streamed import Streamed, Terms
+from cuzk.backends.cuda.streamed import (
+    ENTRY_BYTES,
+    SMALL_BYTES,
+    SORT_BYTES,
+    Streamed,
+    Terms,
+    ring_bytes,
+    streamed_bytes,
+)
 from cuzk.backends.cuda.sums import start_sum, sum_bytes
 from cuzk.backends.cuda.tree import Kernels, choose_shape, tuning_of
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
@@ -37,11 +45,8 @@ from cuzk.vectors import Points, Words
 
 FEWEST = 1 << 8  # points of a chunk below which memory that is not there is not asked for again
 
-ENTRY_BYTES = 8  # key and row
-SORT_BYTES = 14  # while entries are sorted
 UNBOUNDED = 1 << 60
 TABLE_SETS = (1, 2, 3, 4, 6)  # sets of buckets that windows share
-SMALL_BYTES = 1 << 20  # histograms of tiles, counts, rounding
 
 Collect = Callable[[], Words]
 
@@ -96,6 +101,15 @@ class Sums:
         tuning = tuning_of(self.curve, group)
         shape = choose_shape(kernels, plan, n * plan.windows, UNBOUNDED, tuning)
         return kernels.bytes(shape, tuning.depth) if shape else 0
+
+    def ring_bytes(self, group: str, n: int, most: int) -> int:
+        """What stays of streamed sums of n points, ``most`` at a time, whatever else is done between them."""
+        return ring_bytes(self.curve, group, n, most, self.streamed.how)
+
+    def streamed_bytes(self, group: str, n: int, most: int) -> int:
+        """What one of them takes at its height, beside that and vectors."""
+        how = self.streamed.how
+        return streamed_bytes(self.machine, self.curve, group, n, most, self.plan, how)
 
     def plan(self, n: int) -> WindowPlan:
         """One for all sums over a vector of n scalars: G2's best width is hardly ever another."""

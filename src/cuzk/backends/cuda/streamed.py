@@ -30,7 +30,7 @@ from cuzk.backends.cuda.digits import Digits, sort_digits
 from cuzk.backends.cuda.kept import LEFT, Kept
 from cuzk.backends.cuda.machine import Machine, Memory, Pin
 from cuzk.backends.cuda.ring import SLOTS, Landing, Ring
-from cuzk.backends.cuda.sums import Group, start_sum
+from cuzk.backends.cuda.sums import Group, start_sum, sum_bytes
 from cuzk.backends.cuda.tree import Tuning
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
@@ -38,7 +38,12 @@ from cuzk.vectors import Points, Words
 
 SPREAD = 16  # batches whose points share windows at most: where batches are short, so is memory for buckets
 
+ENTRY_BYTES = 8  # key and row
+SORT_BYTES = 14  # while entries are sorted
+SMALL_BYTES = 1 << 20  # histograms of tiles, counts, rounding
+
 Collect = Callable[[], Words]
+Plan = Callable[[int], WindowPlan]
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Terms:
     pin: Pin | None
     scalars: Callable[[Machine, range], Memory]
     montgomery: bool
-    plan: Callable[[int], WindowPlan]
+    plan: Plan
     added: Callable[[Sequence[Words]], Words]
 
     @property
@@ -76,6 +81,32 @@ class Streaming:
     ahead: int = 2
     left: float | None = LEFT
     tuning: Tuning | None = None
+
+
+def ring_bytes(curve: Curve, group: str, n: int, most: int, how: Streaming) -> int:
+    """Device memory that stays from sum to sum: slots for the longest batches of n points, ``most`` at a time."""
+    lengths = [len(rows) for rows in batches(n, most, how.sizes)]
+    return min(how.slots, len(lengths)) * max(lengths, default=0) * 8 * curve.point_words(group)
+
+
+def streamed_bytes(
+    machine: Machine, curve: Curve, group: str, n: int, most: int, plan: Plan, how: Streaming
+) -> int:
+    """What a sum of n points needs at its height beside :func:`ring_bytes`: digits of the batches that are sorted
+    ahead, scalars and the sort of one, buckets. Lists instead of buckets take more where it is free.
+    """
+    lengths = [len(rows) for rows in batches(n, most, how.sizes)]
+    longest = max(lengths, default=0)
+    if how.form == "kept":
+        windows, at_once, sums = plan(min(n, SPREAD * most)), 1 + how.ahead, 1
+    else:
+        windows, at_once, sums = plan(longest), 1, 2 if how.form == "deferred" else 1
+    sorted_ones = max(
+        (sum(lengths[i : i + at_once]) for i in range(len(lengths))), default=0
+    )  # entries of these stay
+    sort = longest * (8 * curve.fr_words + SORT_BYTES * windows.windows) + 8 * windows.total_buckets
+    buckets = sum_bytes(machine, curve, group, windows, longest * windows.windows)
+    return ENTRY_BYTES * windows.windows * sorted_ones + sums * (sort + buckets) + SMALL_BYTES
 
 
 class Streamed:

@@ -1,0 +1,132 @@
+"""In what order a streamed sum is done: on the device, where streams run ahead as far as they may, and on the host."""
+
+# ruff: noqa: N802 - names are the driver's
+from __future__ import annotations
+
+import ctypes
+import itertools
+from typing import Any
+
+import pytest
+from test_cuda_msm import by_cpu, some_points, some_scalars
+from test_streamed import EIGHT, FORMS, Case
+
+from cuzk.backends.cuda import device
+from cuzk.curves import BN254
+from emulator import library
+from emulator.driver import FakeDriver, install
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+class Traced(FakeDriver):
+    """Writes down what is queued and done: by the host, and by streams when they come to it."""
+
+    def __init__(self, **how: int) -> None:
+        super().__init__(**how)
+        self.host: list[tuple[str, int]] = []  # what the host did, and to which stream
+        self.done: list[tuple[str, int, set[int]]] = []  # what a stream did, with which blocks
+
+    def _cuMemcpyHtoDAsync(self, to: int, source: int, nbytes: int, stream: Any) -> Any:
+        self.note("copy", stream, [to])
+        return super()._cuMemcpyHtoDAsync(to, source, nbytes, stream)
+
+    def _cuMemcpyDtoHAsync(self, to: int, source: int, nbytes: int, stream: Any) -> Any:
+        self.note("fetch", stream, [])
+        return super()._cuMemcpyDtoHAsync(to, source, nbytes, stream)
+
+    def _cuLaunchKernel(self, function: Any, *rest: Any) -> Any:
+        stream, places = rest[7], rest[8]
+        count = library(function.unit)[f"parameters_{function.name}"]()
+        words = [
+            ctypes.c_uint64.from_address(a).value
+            for a in (ctypes.c_uint64 * count).from_address(places)
+        ]
+        self.note(function.name, stream, words)
+        return super()._cuLaunchKernel(function, *rest)
+
+    def _cuEventSynchronize(self, event: Any) -> Any:
+        self.host.append(("wait", self.streams.index(event.stream)))
+        return super()._cuEventSynchronize(event)
+
+    def note(self, what: str, stream: Any, words: list[int]) -> None:
+        """Blocks are known by where they begin."""
+        found = {
+            a for a, block in self.blocks.items() for w in words if a <= w < a + block.nbytes - 256
+        }
+        number = self.streams.index(stream)
+        self.host.append((what, number))
+        stream.waiting.append(lambda: self.done.append((what, number, found)))
+
+
+def traced(monkeypatch: pytest.MonkeyPatch, form: str, n: int) -> tuple[Traced, list[int]]:
+    """A sum of n points, eight a batch; its driver, and the slots' blocks."""
+    driver = Traced(eager=7)
+    install(driver, monkeypatch)
+    case = Case(device.open_machine(0, BN254), BN254, form)
+    points, scalars = some_points(BN254, "g1", n), some_scalars(BN254, n)
+    buffer = case.backend.put(scalars)
+    driver.host.clear()
+    driver.done.clear()
+    found = case.sums.start(case.bases(points), buffer, None)()
+    assert list(found[0]) == by_cpu(points, scalars)
+    slots = list(
+        dict.fromkeys(
+            block for what, _, blocks in driver.done if what == "copy" for block in blocks
+        )
+    )
+    return driver, slots
+
+
+@pytest.mark.parametrize("n", [8, 16, 24, 36])  # batches: one, two, three, five
+def test_order_on_the_device(form: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copy i before compute i, compute i - 2 before copy i: a slot is filled and read in turn."""
+    driver, slots = traced(monkeypatch, form, n)
+    count = -(-n // EIGHT)
+    assert len(slots) == min(count, 2)
+    for number, slot in enumerate(slots):
+        turns = [what == "copy" for what, _, blocks in driver.done if slot in blocks]
+        runs = [filled for filled, _ in itertools.groupby(turns)]
+        assert runs == [True, False] * len(range(number, count, 2))
+    streams = {
+        stream for what, stream, blocks in driver.done if what == "copy" and blocks & set(slots)
+    }
+    computing = [stream for what, stream, _ in driver.done if what.startswith("accumulate")]
+    assert len(streams) == 1
+    assert not streams & set(computing)
+    lanes = list(dict.fromkeys(computing))
+    alternating = [lanes[i % len(lanes)] for i in range(count)]
+    assert [stream for stream, _ in itertools.groupby(computing)] == (
+        alternating if form == "deferred" and count > 1 else lanes
+    )
+    assert len(lanes) == (2 if form == "deferred" and count > 1 else 1)
+
+
+@pytest.mark.parametrize("n", [8, 16, 24, 36])
+def test_order_on_the_host(form: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batch i - 1 is taken when batch i was queued, the last one from its own stream; or each at once, or one sum."""
+    driver, _ = traced(monkeypatch, form, n)
+    count = -(-n // EIGHT)
+    results, seen = [], list[tuple[str, int]]()
+    for what, stream in driver.host:
+        if what == "fetch":
+            results.append(stream)
+            seen.append(("queued", len(results) - 1))
+        elif what == "wait" and stream in results:
+            batch = next(
+                i for i in range(len(results)) if results[i] == stream and ("taken", i) not in seen
+            )
+            seen.append(("taken", batch))
+    each = [(what, i) for i in range(count) for what in ("queued", "taken")]
+    deferred = [("queued", 0)]
+    for i in range(1, count):
+        deferred += [("queued", i), ("taken", i - 1)]
+    deferred.append(("taken", count - 1))
+    kept = [("queued", 0), ("taken", 0)]
+    assert seen == {"each": each, "deferred": deferred, "kept": kept}[form]
+    assert results == [
+        results[0] if form != "deferred" or i % 2 == 0 else results[1] for i in range(len(results))
+    ]
