@@ -84,9 +84,9 @@ def test_a_scalar_that_is_not_below_r(driver: FakeDriver, transfers: Transfers, 
     backend = opened(transfers)
     scalars = montgomery(values(3))
     scalars.words[77] = 2**64 - 1
-    buffer, other = backend.stage(scalars), backend.stage(montgomery([0] * N))
+    other, buffer = backend.stage(montgomery([0] * N)), backend.stage(scalars)
     if used:
-        backend.pointwise(buffer, other, into=buffer)
+        backend.pointwise(other, buffer, into=buffer)
         backend.machine.finish()
     with pytest.raises(FormatError, match=r"scalar 77: expected a value below"):
         backend.settle(buffer)
