@@ -195,17 +195,34 @@ def test_lanes_follow_one_plan(given: Key) -> None:
     assert first.lanes == 1
     assert alone < both
     machine.limit = machine.used + (both + alone) // 2
+    assert first.notes() == []
     assert first.plan(asked) <= machine.limit
     assert second.lanes == 1
+    assert first.notes() == ["2 proofs at a time: the device's memory has room for 1"]
 
 
-def test_points_that_the_plan_sends_away_stay_in_host_memory(given: Key) -> None:
-    everything = Transfers(points="host")
-    backend = CudaBackend(BN254, EmulatedMachine(), transfers=everything)
-    backend.plan(Workload(LOG_N, WIRES, (), (("g1", len(given.some)),)))
-    backend.put(given.some)
-    assert backend.resident_bytes() == 0
-    assert isinstance(backend.get(backend.put(given.some)), Points)
+def test_points_without_room_stay_in_host_memory(given: Key) -> None:
+    """As planned, as asked for, or because memory has gone to others: said in all cases but the second."""
+    points, machine = given.some, EmulatedMachine()
+    backend = CudaBackend(BN254, machine)
+    backend.plan(Workload(LOG_N, WIRES, (), (("g1", len(points)),)))
+    kept = backend.put(points)
+    assert backend.resident_bytes() == points.words.nbytes
+    assert backend.notes() == []
+    assert isinstance(backend.put(given.all_rows).data.points, Points)  # type: ignore[attr-defined]
+    told = "32 points in g1: they stay in host memory: the plan has no room for their 2048 bytes"
+    assert backend.notes() == [told]
+    machine.limit = machine.used
+    del kept
+    machine.limit = machine.used
+    assert isinstance(backend.put(points).data.points, Points)  # type: ignore[attr-defined]
+    asked = CudaBackend(BN254, EmulatedMachine(), transfers=Transfers(points="host"))
+    asked.put(points)
+    assert asked.notes() == []
+    full = CudaBackend(BN254, EmulatedMachine(0))
+    full.put(points)
+    (note,) = full.notes()
+    assert note.startswith("11 points in g1: they stay in host memory: cuda:emulated: asked for ")
 
 
 def test_a_timeline_is_all_lanes(given: Key) -> None:

@@ -74,7 +74,6 @@ class CudaBackend:
         self._machine = machine
         self._longest = longest_sum
         self._residence = residence or Residence(curve, threads, transfers or Transfers())
-        self._residence.opened += 1
         how = streaming or Streaming(self._residence.transfers.batches)
         streamed = Streamed(machine, curve, how)
         self._sums = Sums(machine, curve, threads, longest_sum, streamed)
@@ -114,6 +113,10 @@ class CudaBackend:
         )  # fmt: skip
         cut = plan.chunk < longest_vector  # another key's may be longer
         self._residence.follow(plan, work, plan.chunk if cut else self._longest)
+        if plan.lanes < work.lanes:
+            self._uploads.note(
+                f"{work.lanes} proofs at a time: the device's memory has room for {plan.lanes}"
+            )
         return plan.total
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
@@ -147,7 +150,7 @@ class CudaBackend:
         """Another compute stream over the same residence."""
         lane = CudaBackend(
             self.curve,
-            self._machine.beside(f"compute {self._residence.opened + 1}"),
+            self._machine.beside(f"compute {len(self._residence.sums) + 1}"),
             threads=self.threads,
             longest_sum=self._longest,
             residence=self._residence,

@@ -32,7 +32,6 @@ class Residence:
         self.tables = Tables()
         self.plan: MemoryPlan | None = None
         self.sums: WeakSet[Sums] = WeakSet()  # of all lanes
-        self.opened = 0  # lanes so far
         self._constants: dict[int, tuple[Memory, Ready]] = {}
         self._kept: WeakSet[Bases | DeviceMatrix] = WeakSet()
         self._planned: WeakSet[Bases] = WeakSet()  # points put since the plan
@@ -53,7 +52,7 @@ class Residence:
     def points(self, machine: Machine, value: Points, note: Note) -> Bases:
         """On the device as far as the plan allows, or as memory lasts where there is none."""
         with self._lock:
-            found = self._placed(machine, value)
+            found = self._placed(machine, value, note)
             if isinstance(found.points, Points) and len(value):
                 found.pages = self.pinning.points(machine, value.words, note)
             self._kept.add(found)
@@ -84,8 +83,6 @@ class Residence:
 
     def _stays(self, value: Points) -> bool:
         """As planned for a query of that group and length, in their order; any other where bytes are left."""
-        if self.transfers.points == "host":
-            return False
         if not self.plan:
             return True
         query = value.group, len(value)
@@ -97,8 +94,12 @@ class Residence:
         windows = self.plan.windows
         return taken + value.words.nbytes * (windows.tables if windows else 1) <= self.plan.points
 
-    def _placed(self, machine: Machine, value: Points) -> Bases:
+    def _placed(self, machine: Machine, value: Points, note: Note) -> Bases:
+        what = f"{len(value)} points in {value.group}: they stay in host memory"
+        if self.transfers.points == "host":
+            return Bases(value)
         if not self._stays(value):
+            note(f"{what}: the plan has no room for their {value.words.nbytes} bytes")
             return Bases(value)
         windows = self.plan.windows if self.plan else None
         try:
@@ -108,6 +109,7 @@ class Residence:
             tables = tabulate(machine, self.curve, value.group, points, len(value), windows)
             rows = tables.part(0, value.words.nbytes)
             return Bases(rows, tables, windows, ready=Ready(machine))
-        except OutOfMemory:
+        except OutOfMemory as error:
             machine.finish()
+            note(f"{what}: {error}")
             return Bases(value)
