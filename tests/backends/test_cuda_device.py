@@ -67,17 +67,17 @@ def test_kernel_over_the_driver(machine: CudaMachine) -> None:
     assert Scalars(curve, found, montgomery=True).ints() == expected
 
 
-@pytest.mark.parametrize("alone", [0, 1500])  # by several threads from there on
+@pytest.mark.parametrize("shortest", [1, 300])
 @pytest.mark.parametrize("nbytes", [0, 1, 999, 1000, 1001, 1999, 2000, 2001, 54321])
 def test_copies_through_pinned_buffers(
     machine: CudaMachine,
     driver: FakeDriver,
     nbytes: int,
-    alone: int,
+    shortest: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(staging, "SLOT_BYTES", 1000)
-    monkeypatch.setattr(staging, "ALONE_BYTES", alone)
+    monkeypatch.setattr(staging, "SHORTEST_PIECE", shortest)
     random = np.random.default_rng(nbytes)
     rows = [random.integers(0, 256, nbytes, np.uint8) for _ in range(3)]
     memory = [machine.alloc(nbytes) for _ in rows]
