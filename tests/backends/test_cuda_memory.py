@@ -110,15 +110,24 @@ def test_streamed_sums_have_the_room_they_ask_for() -> None:
         assert (group, n, batch) in asked
         return 1 << 30
 
-    def total(**given: StreamedBytes) -> int:
-        return share(BN254, work, 1 << 34, sums, extra, streamed=True, **given).total
+    def total(streamed: StreamedBytes, ring: StreamedBytes) -> int:
+        return share(
+            BN254,
+            work,
+            1 << 34,
+            sums,
+            extra,
+            streamed=True,
+            streamed_bytes=streamed,
+            ring_bytes=ring,
+        ).total
 
-    both = total(streamed_bytes=streamed, ring_bytes=slots)
-    assert both - total(streamed_bytes=streamed, ring_bytes=lambda *_: 0) == 1 << 30
+    both = total(streamed, slots)
+    assert both - total(streamed, lambda *_: 0) == 1 << 30
     assert both > 6 << 30
     assert asked == {("g1", 1 << 20, 1 << 20), ("g2", 1 << 20, 1 << 20)}
-    none = total(streamed_bytes=lambda *_: 0, ring_bytes=lambda *_: 0)
-    assert total(streamed_bytes=lambda *_: 0, ring_bytes=lambda *_: 77) == none + 77
+    none = total(lambda *_: 0, lambda *_: 0)
+    assert total(lambda *_: 0, lambda *_: 77) == none + 77
 
 
 @pytest.mark.parametrize("log_n", [10, 20, 22])

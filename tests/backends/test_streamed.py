@@ -39,6 +39,7 @@ class Counting(EmulatedMachine):
     """Knows the most memory that was ever taken."""
 
     most = 0
+    _main: Counting
 
     def alloc(self, nbytes: int) -> Memory:
         memory = super().alloc(nbytes)
