@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 import threading
 from dataclasses import replace
 from functools import cache
 from linecache import getline
 from pathlib import Path
+from random import Random
+from time import sleep
 from types import FrameType
 from typing import Any
 
@@ -397,6 +400,49 @@ def test_an_interrupt_at_any_line(device: NullDevice) -> None:
         proofs.start(1)
         proofs.expect_valid(1)
     assert k > 100
+
+
+def test_interrupts_by_signals_while_others_prove() -> None:
+    """One hundred, at random moments; two threads go on proving all the time."""
+    rng, enough, errors = Random(4), threading.Event(), list[BaseException]()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def go_on() -> None:
+        while not enough.is_set():
+            try:
+                result = prover.prove(cubic(BN254).witness())
+                assert verify(key().vk, result.public, result.proof)
+            except BaseException as error:
+                errors.append(error)
+                return
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with Prover(key(), device="cpu", threads=1, lanes=2) as prover:
+            others = [threading.Thread(target=go_on, daemon=True) for _ in range(2)]
+            for thread in others:
+                thread.start()
+            came = 0
+            for _ in range(100):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, rng.uniform(1e-4, 2e-2))
+                    prover.prove(cubic(BN254).witness())
+                    came -= 1  # it comes now, too late
+                    sleep(0.1)
+                except KeyboardInterrupt:
+                    came += 1
+            enough.set()
+            for thread in others:
+                thread.join(TIMEOUT)
+                assert not thread.is_alive()
+            expect_nothing_held(prover)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert errors == []
+    assert came > 20
 
 
 def test_close_waits_for_proofs_in_work(device: NullDevice) -> None:

@@ -56,12 +56,14 @@ class Order(Generic[T]):
     def await_others(self) -> None:
         """Sleep until no other thread has a place."""
         with self.ticket() as ticket:
-            self._watching.append(ticket)
+            with self._lock:
+                self._watching.append(ticket)
             self._sleep_until(ticket, lambda: all(t.thread is ticket.thread for t in self._working))
 
     def enter(self, ticket: Ticket[T]) -> T:
         """Sleep until there is a place for it."""
-        self._waiting.append(ticket)
+        with self._lock:
+            self._waiting.append(ticket)
         self._sleep_until(ticket, lambda: self._admit(ticket))
         self._ring()
         return self._places[ticket.place]
