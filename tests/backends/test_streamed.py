@@ -5,13 +5,14 @@ from __future__ import annotations
 import gc
 import mmap
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from test_cuda_msm import by_cpu, some_points, some_scalars
 
 from cuzk.backends import Buffer
+from cuzk.backends.cpu import CpuBackend
 from cuzk.backends.cuda import CudaBackend, device, kept
 from cuzk.backends.cuda import sums as sums_module
 from cuzk.backends.cuda.batches import Sizes
@@ -27,7 +28,7 @@ from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import OutOfMemory
 from cuzk.vectors import Points, Scalars
 from emulator import EmulatedMachine
-from emulator.driver import FakeDriver, install
+from emulator.driver import LONG, FakeDriver, install
 
 FORMS = CHOICES["batches"]
 EVEN = Sizes(1e-9, 1.0, 50)
@@ -234,14 +235,49 @@ def test_sums_one_behind_the_other(form: str) -> None:
     assert [list(wait()[0]) for wait in started] == [by_cpu(*each) for each in given]
 
 
-@pytest.fixture(params=[1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4, 5))])
+class Ahead:
+    """In place of a driver's dice: some streams do all that they can at once, the others when they are waited for."""
+
+    CHOICES: ClassVar[dict[str, Callable[[int], bool]]] = {
+        "last": lambda number: number >= 3,
+        "compute": lambda number: number == 0,
+        "copies": lambda number: number != 0,
+        "odd": lambda number: number % 2 == 1,
+        "even": lambda number: number % 2 == 0,
+    }
+
+    def __init__(self, name: str) -> None:
+        self._chosen = self.CHOICES[name]
+        self._next = 0
+
+    def sample(self, streams: list[Any], _count: int) -> list[Any]:
+        """In their order, so that numbers can be told."""
+        self._next = 0
+        return streams
+
+    def randrange(self, most: int) -> int:
+        """Steps that the next stream may do; asked for its mood, it stays as it is."""
+        if most == LONG:
+            return 1
+        self._next += 1
+        return 1 << 30 if self._chosen(self._next - 1) else 0
+
+
+@pytest.fixture(
+    params=[
+        *list(Ahead.CHOICES)[:3],
+        *(pytest.param(each, marks=pytest.mark.slow) for each in list(Ahead.CHOICES)[3:]),
+    ]
+)
 def eager(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
-    return install(FakeDriver(eager=request.param), monkeypatch)
+    driver = FakeDriver()
+    driver._dice = Ahead(request.param)
+    return install(driver, monkeypatch)
 
 
 @pytest.mark.parametrize("pinned", [True, False])
 def test_streams_that_run_ahead(eager: FakeDriver, form: str, pinned: bool) -> None:
-    """Two sums, so that slots are filled again: a guard that is missing gives a wrong sum with some seed."""
+    """Two sums, so that slots are filled again: a guard that is missing gives a wrong sum in one of the ways."""
     curve, n = BN254, 24
     case = Case(device.open_machine(0, curve), curve, form, pin=pinned)
     given = [(some_points(curve, group, n), some_scalars(curve, n)) for group in ("g1", "g1")]
@@ -252,6 +288,21 @@ def test_streams_that_run_ahead(eager: FakeDriver, form: str, pinned: bool) -> N
     assert not eager.registered
     assert not eager.pinned
     assert not eager.used
+
+
+def test_scalars_that_are_still_computed(eager: FakeDriver, form: str) -> None:
+    """As h is when its sum is asked for: the second stream waits for it, too."""
+    curve = BN254
+    values, points = some_scalars(curve, 16, montgomery=True), some_points(curve, "g1", 16)
+    cpu = CpuBackend(curve, 1)
+    h = cpu.get(cpu.ntt(cpu.put(values), curve.root_of_unity(4)))
+    assert isinstance(h, Scalars)
+    expected = by_cpu(points, h)
+    case = Case(device.open_machine(0, curve), curve, form)
+    given, bases = case.backend.put(values), case.bases(points)
+    found = case.sums.start(bases, case.backend.ntt(given, curve.root_of_unity(4)), None)()
+    assert list(found[0]) == expected
+    assert "cuLaunchKernel" in eager.calls
 
 
 @pytest.mark.parametrize("longest", [10_000, 300])

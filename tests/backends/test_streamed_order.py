@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from test_cuda_msm import by_cpu, some_points, some_scalars
-from test_streamed import EIGHT, FORMS, Case
+from test_streamed import EIGHT, FORMS, Ahead, Case
 
 from cuzk.backends.cuda import device
 from cuzk.curves import BN254
@@ -62,9 +62,12 @@ class Traced(FakeDriver):
         stream.waiting.append(lambda: self.done.append((what, number, found)))
 
 
-def traced(monkeypatch: pytest.MonkeyPatch, form: str, n: int) -> tuple[Traced, list[int]]:
+def traced(
+    monkeypatch: pytest.MonkeyPatch, form: str, n: int, ahead: str = "copies"
+) -> tuple[Traced, list[int]]:
     """A sum of n points, eight a batch; its driver, and the slots' blocks."""
-    driver = Traced(eager=7)
+    driver = Traced()
+    driver._dice = Ahead(ahead)
     install(driver, monkeypatch)
     case = Case(device.open_machine(0, BN254), BN254, form)
     points, scalars = some_points(BN254, "g1", n), some_scalars(BN254, n)
@@ -82,9 +85,12 @@ def traced(monkeypatch: pytest.MonkeyPatch, form: str, n: int) -> tuple[Traced, 
 
 
 @pytest.mark.parametrize("n", [8, 16, 24, 36])  # batches: one, two, three, five
-def test_order_on_the_device(form: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ahead", ["copies", "compute"])
+def test_order_on_the_device(
+    form: str, n: int, ahead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Copy i before compute i, compute i - 2 before copy i: a slot is filled and read in turn."""
-    driver, slots = traced(monkeypatch, form, n)
+    driver, slots = traced(monkeypatch, form, n, ahead)
     count = -(-n // EIGHT)
     assert len(slots) == min(count, 2)
     for number, slot in enumerate(slots):
