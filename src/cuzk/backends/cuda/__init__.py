@@ -19,18 +19,16 @@ from cuzk import _core
 from cuzk.backends import Buffer, Workload
 from cuzk.backends.cuda import sparse
 from cuzk.backends.cuda.buffers import (
-    THREADS,
     Vector,
     bases_of,
-    blocks,
     in_other_order,
     matrix_of,
     montgomery_vector,
     natural,
-    order,
     vector_of,
 )
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
+from cuzk.backends.cuda.elementwise import Elementwise
+from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.memory import share
 from cuzk.backends.cuda.msm import Sums
 from cuzk.backends.cuda.ntt import Transforms
@@ -78,6 +76,7 @@ class CudaBackend:
         streamed = Streamed(machine, curve, how)
         self._sums = Sums(machine, curve, threads, longest_sum, streamed)
         self._residence.sums.add(self._sums)
+        self._elementwise = Elementwise(machine, self._residence)
         self._transforms = Transforms(machine, curve, tables=self._residence.tables)
         self._uploads = Uploads(machine, self._residence.transfers, self._residence.pinning)
 
@@ -196,18 +195,8 @@ class CudaBackend:
         return self._scalars(Vector(out, size.bit_count() == 1), size)
 
     def padded(self, values: Buffer, size: int) -> Buffer:
-        """In natural order; x as it is has the Montgomery form of x / R, which R makes x again."""
-        given, n = vector_of(values, "padded"), values.length
-        if n > size:
-            raise KernelError(f"cuda: padded: expected at most {size} elements, found {n}")
-        out, row = self._vector_memory(size), 8 * self.curve.fr_words
-        self._machine.fill(out.part(row * n, row * (size - n)), 0)
-        self._launch("gather", n, given.memory, 0, 0, 1, out, n, order(given, n))
-        if not values.montgomery:
-            radix = pow(2, 64 * self.curve.fr_words, self.curve.r)
-            factor = self._residence.constant(self._machine, radix)
-            self._launch("pointwise", n, out, 0, 0, factor, out, n)
-        return self._scalars(Vector(out), size)
+        """In natural order."""
+        return self._elementwise.padded(values, size)
 
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
         """``values`` cannot be used afterwards."""
@@ -236,29 +225,7 @@ class CudaBackend:
         into: Buffer | None = None,
     ) -> Buffer:
         """Operands of unlike order are brought to natural order first."""
-        n, given = a.length, {}
-        for name, operand in (("a", a), ("b", b), ("minus", minus)):
-            if operand:
-                given[name] = montgomery_vector(operand, "pointwise")
-                if operand.length != n:
-                    raise KernelError(
-                        f"cuda: pointwise: expected {n} elements in {name}, found {operand.length}"
-                    )
-        if len({x.bit_reversed for x in given.values()}) > 1:
-            given = {name: natural(self._machine, self.curve, x, n) for name, x in given.items()}
-        fits = into is not None and into.length == n
-        out = vector_of(into, "pointwise").memory if into and fits else self._vector_memory(n)
-        words: list[Memory | int] = [
-            given[k].memory if k in given else 0 for k in ("a", "b", "minus")
-        ]
-        factor = self._residence.constant(self._machine, scale) if scale != 1 else 0
-        with self._recorded("pointwise", elements=n):
-            self._launch("pointwise", n, *words, factor, out, n)
-        result = Vector(out, given["a"].bit_reversed)
-        if into is None:
-            return self._scalars(result, n)
-        into.data, into.length, into.montgomery = result, n, True
-        return into
+        return self._elementwise.pointwise(a, b, minus, scale, into=into)
 
     def msm(self, bases: Buffer, scalars: Buffer, wires: object = None) -> Points:
         """Started and waited for."""
@@ -282,16 +249,7 @@ class CudaBackend:
 
     def first_nonzero(self, values: Buffer) -> int | None:
         """One number comes back."""
-        given, n = vector_of(values, "first_nonzero"), values.length
-        found = self._machine.alloc(8)
-        self._machine.fill(found, 0xFF)
-        self._launch("first_nonzero", n, given.memory, found, n, order(given, n))
-        index = self._index(found)
-        if index is not None and index >= n:
-            raise KernelError(
-                f"{self.name}: first_nonzero: expected an index below {n}, found {index}"
-            )
-        return index
+        return self._elementwise.first_nonzero(values)
 
     def mark(self) -> Any:
         """In the stream."""
@@ -318,18 +276,6 @@ class CudaBackend:
 
     def _scalars(self, value: Vector, length: int, *, montgomery: bool = True) -> Buffer:
         return Buffer(self.curve, "scalar", length, montgomery, value)
-
-    def _vector_memory(self, n: int) -> Memory:
-        return self._machine.alloc(8 * self.curve.fr_words * n)
-
-    def _launch(self, kernel: str, n: int, *args: Memory | int) -> None:
-        unit = Unit("vector.cu", self.curve)
-        self._machine.launch(unit, kernel, blocks(self._machine, n), THREADS, *args)
-
-    def _index(self, memory: Memory) -> int | None:
-        found = np.empty(1, np.uint64)
-        self._machine.download(memory, found)
-        return None if int(found[0]) == 2**64 - 1 else int(found[0])
 
     def _consumed(self, values: Buffer, verb: str, *, bit_reversed: bool) -> tuple[Memory, int]:
         """The memory, in that order, and log2 of the length of a vector that nobody uses from now on."""
