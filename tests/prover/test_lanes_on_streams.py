@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import pytest
 from given import circuit_of, evaluations, key_of
 
+from circuits import chain
 from cuzk import Evaluations
 from cuzk.backends.cuda import CudaBackend, device
+from cuzk.backends.cuda.machine import Machine
 from cuzk.backends.cuda.transfers import Transfers
 from cuzk.curves import BN254
 from cuzk.errors import CuzkError
 from cuzk.prover.session import Prover, Result
+from cuzk.setup import Secrets, insecure_setup
 from cuzk.vectors import Scalars
 from cuzk.verifier import verify
 from emulator.driver import FakeDriver, install
@@ -97,3 +101,26 @@ def test_a_fault_of_the_driver(verb: str, code: str, monkeypatch: pytest.MonkeyP
     if driver.sticky is None:
         assert not driver.registered
         assert not driver.used
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("lanes", [1, 2, 3])
+def test_on_a_gpu(lanes: int, gpu_machine: Machine) -> None:
+    """Thirty proofs of given evaluations and thirty of a longer witness, in as many threads as there are at once."""
+    card = gpu_machine.card  # type: ignore[attr-defined]
+    backend = CudaBackend(BN254, gpu_machine)
+    with Prover(key_of(BN254), device=backend, insecure_key=True, lanes=lanes) as prover:
+        results = [outcome for _ in range(10) for outcome in outcomes_of(prover)]
+    circuit = chain(BN254, 20000)
+    key = insecure_setup(circuit.matrices(), Secrets.drawn(BN254))
+    with (
+        Prover(key, device=backend, lanes=lanes) as prover,
+        ThreadPoolExecutor(lanes + 2) as threads,
+    ):
+        results += threads.map(prover.prove, [circuit.witness()] * 30)
+    assert len(results) == 60
+    for result in results:
+        assert isinstance(result, Result), result
+        assert (result.report.device, result.report.retries) == ("cuda:0", 0)
+        assert result.report.lanes == lanes
+    assert card.pins.nbytes == 0
