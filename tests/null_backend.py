@@ -12,9 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cuzk.backends import Buffer, Workload
+import pytest
+
+from cuzk.backends import Backend, Buffer, Workload
 from cuzk.backends.cpu import CpuBackend
 from cuzk.curves import Curve
+from cuzk.prover import placement
 from cuzk.r1cs import SparseMatrix
 from cuzk.vectors import Points, Scalars
 
@@ -150,3 +153,18 @@ class NullBackend(CpuBackend):
 
     def _say(self, verb: str) -> None:
         self.device.say(verb, self.lane)
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> NullDevice:
+    """The device that "auto" and "cuda" open."""
+    shared = NullDevice()
+
+    def open_device(
+        device: str, curve: Curve, threads: int, _: object = None
+    ) -> tuple[Backend, str]:
+        if device == "cpu":
+            return CpuBackend(curve, threads), "asked for"
+        return NullBackend(curve, shared), "a GPU can be used"
+
+    monkeypatch.setattr(placement, "open_device", open_device)
+    return shared
