@@ -45,7 +45,7 @@ def ways(*, sweep: bool) -> Iterator[tuple[str, str, Streaming]]:
         yield f"first {first}", "pinned", replace(PLAIN, sizes=Sizes(first))
     for growth in (1.5, 3.0, 4.0):
         yield f"growth {growth}", "pinned", replace(PLAIN, sizes=Sizes(growth=growth))
-    for left in (1.5, 2.0, 5.0):
+    for left in (1.5, 3.0, 5.0):
         yield f"left {left}", "pinned", replace(PLAIN, left=left)
     yield "three slots", "pinned", replace(PLAIN, slots=3)
     for ahead in (0, 1):

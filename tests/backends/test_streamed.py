@@ -235,6 +235,34 @@ def test_sums_one_behind_the_other(form: str) -> None:
     assert [list(wait()[0]) for wait in started] == [by_cpu(*each) for each in given]
 
 
+def test_a_sum_behind_another_goes_in_long_batches(form: str) -> None:
+    """Its points are copied while the other is computed; not where that one was taken, or dropped, before, as
+    with the other forms in any case.
+    """
+    machine, n = EmulatedMachine(1 << 27), 40
+    case = Case(machine, BN254, form, n)
+    case.sums.streamed = Streamed(machine, BN254, Streaming(form, Sizes(1e-9, 1.0, EIGHT)))
+    given = some_points(BN254, "g1", n), some_scalars(BN254, n)
+    expected = by_cpu(*given)
+
+    def batches(*, keep: bool) -> int:
+        """Of a second sum."""
+        first = case.start(*given)
+        if not keep:
+            del first
+        before = [name for name, _, _ in machine.launches].count("recode")
+        second = case.start(*given)
+        assert list(second()[0]) == expected
+        if keep:
+            assert list(first()[0]) == expected
+        return [name for name, _, _ in machine.launches].count("recode") - before
+
+    assert batches(keep=True) == (1 if form == "kept" else 5)
+    assert batches(keep=False) == 5
+    case.sums.longest = 16
+    assert batches(keep=True) == (3 if form == "kept" else 5)
+
+
 class Ahead:
     """In place of a driver's dice: some streams do all that they can at once, the others when they are waited for."""
 

@@ -11,12 +11,16 @@ that follows its last reader (:mod:`cuzk.backends.cuda.ring`). Three forms:
   batch i - 1 when batch i is queued, and the last one from its own stream.
 - *each*: the same on one stream, taken at once. Both are there to be measured against.
 
+A sum that is started before the last one was asked for is copied while that one is computed: it goes in
+batches as long as memory allows, as a rule in one, and costs what a resident one does.
+
 The digits of two further batches are sorted before a batch is computed: they need no points, so that the
 first copies are not waited for.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +42,7 @@ from cuzk.vectors import Points, Words
 
 SPREAD = 16  # batches whose points share windows at most: where batches are short, so is memory for buckets
 
+LONG = Sizes(first=1.0)
 ENTRY_BYTES = 8  # key and row
 SORT_BYTES = 14  # while entries are sorted
 SMALL_BYTES = 1 << 20  # histograms of tiles, counts, rounding
@@ -77,16 +82,22 @@ class Streaming:
 
     form: str = "kept"  # "kept", "deferred", "each"
     sizes: Sizes = field(default_factory=Sizes)
+    follow: bool = True  # sums behind another one in longer batches
     slots: int = SLOTS
     ahead: int = 2
     left: float | None = LEFT
     tuning: Tuning | None = None
 
+    @property
+    def follows(self) -> bool:
+        """The other forms have waited for the sum before."""
+        return self.follow and self.form == "kept"
+
 
 def ring_bytes(curve: Curve, group: str, n: int, most: int, how: Streaming) -> int:
     """Device memory that stays from sum to sum: slots for the longest batches of n points, ``most`` at a time."""
-    lengths = [len(rows) for rows in batches(n, most, how.sizes)]
-    return min(how.slots, len(lengths)) * max(lengths, default=0) * 8 * curve.point_words(group)
+    longest = max(map(len, batches(n, most, LONG if how.follows else how.sizes)), default=0)
+    return how.slots * longest * 8 * curve.point_words(group)
 
 
 def streamed_bytes(
@@ -95,18 +106,27 @@ def streamed_bytes(
     """What a sum of n points needs at its height beside :func:`ring_bytes`: digits of the batches that are sorted
     ahead, scalars and the sort of one, buckets. Lists instead of buckets take more where it is free.
     """
-    lengths = [len(rows) for rows in batches(n, most, how.sizes)]
-    longest = max(lengths, default=0)
-    if how.form == "kept":
-        windows, at_once, sums = plan(min(n, SPREAD * most)), 1 + how.ahead, 1
-    else:
-        windows, at_once, sums = plan(longest), 1, 2 if how.form == "deferred" else 1
-    sorted_ones = max(
-        (sum(lengths[i : i + at_once]) for i in range(len(lengths))), default=0
-    )  # entries of these stay
-    sort = longest * (8 * curve.fr_words + SORT_BYTES * windows.windows) + 8 * windows.total_buckets
-    buckets = sum_bytes(machine, curve, group, windows, longest * windows.windows)
-    return ENTRY_BYTES * windows.windows * sorted_ones + sums * (sort + buckets) + SMALL_BYTES
+    kept = how.form == "kept"
+
+    def nbytes(sizes: Sizes) -> int:
+        lengths = [len(rows) for rows in batches(n, most, sizes)]
+        longest, at_once = max(lengths, default=0), 1 + how.ahead if kept else 1
+        windows = plan(min(n, SPREAD * most) if kept else longest)
+        ahead = max([sum(lengths[i : i + at_once]) for i in range(len(lengths))], default=0)
+        element, entries = 8 * curve.fr_words, longest * windows.windows
+        sort = longest * element + SORT_BYTES * entries + 8 * windows.total_buckets
+        buckets = sum_bytes(machine, curve, group, windows, entries)
+        lanes = 2 if how.form == "deferred" else 1
+        return ENTRY_BYTES * windows.windows * ahead + lanes * (sort + buckets) + SMALL_BYTES
+
+    return max(nbytes(how.sizes), nbytes(LONG) if how.follows else 0)
+
+
+@dataclass(eq=False)
+class Pending:
+    """A sum that was queued, until somebody asked for its result."""
+
+    taken: bool = False
 
 
 class Streamed:
@@ -118,6 +138,7 @@ class Streamed:
         self._curve = curve
         self._ring: Ring | None = None
         self._beside: Machine | None = None
+        self._last: Callable[[], Pending | None] = lambda: None
 
     def start(self, terms: Terms, most: int) -> Collect:
         """Queue a sum, ``most`` points at a time; the function returned waits for it.
@@ -125,15 +146,26 @@ class Streamed:
         The points stay what they are until it was called. With points that are not pinned the host stages all
         batches but the last before this returns; *deferred* and *each* wait for all sums but the last and all.
         """
-        cut = batches(len(terms.points), most, self.how.sizes)
+        last = self._last()
+        follows = self.how.follows and last is not None and not last.taken
+        cut = batches(len(terms.points), most, LONG if follows else self.how.sizes)
         with self._landings(terms, cut) as landings:
             if self.how.form == "kept":
-                return self._kept(
+                wait = self._kept(
                     terms, cut, landings, terms.plan(min(cut[-1].stop, SPREAD * most))
                 )
-            if self.how.form == "deferred":
-                return self._deferred(terms, cut, landings)
-            return self._each(terms, cut, landings)
+            elif self.how.form == "deferred":
+                wait = self._deferred(terms, cut, landings)
+            else:
+                wait = self._each(terms, cut, landings)
+        pending = Pending()
+        self._last = weakref.ref(pending)
+
+        def collect() -> Words:
+            pending.taken = True
+            return wait()
+
+        return collect
 
     def drop(self) -> None:
         """Give back the memory that stays between sums."""
@@ -143,6 +175,9 @@ class Streamed:
     def _kept(
         self, terms: Terms, cut: list[range], landings: Iterator[Landing], plan: WindowPlan
     ) -> Collect:
+        if len(cut) == 1:
+            wait = self._whole(self._machine, terms, cut[0], next(landings), 0)
+            return lambda: terms.added([wait()])
         machine = self._machine
         group, counts = Group(machine, self._curve, terms.points.group), [len(rows) for rows in cut]
         kept = Kept(group, plan, counts, self.how.tuning, self.how.left)
