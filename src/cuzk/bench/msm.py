@@ -42,8 +42,7 @@ class MsmCase:
 
     def run(self, backend: Backend, reps: int, threads: int) -> list[Row]:
         """The first sum and the last must be the right one; KernelError where one is not."""
-        if self.points != "resident":
-            backend = self._streamed(backend, threads)
+        backend = self.placed(backend, threads)
         curve, n = backend.curve, 1 << self.log_n
         known = known_points(curve, self.group, distinct(n), threads)
         factors = scalars(curve, self.kind, n, 3, threads)
@@ -70,8 +69,10 @@ class MsmCase:
         times = meter.times("msm")
         return [Row("msm", backend.name, curve.name, fields, times, checked, stages=stages)]
 
-    def _streamed(self, backend: Backend, threads: int) -> Backend:
-        """The same device; points stay where they are put."""
+    def placed(self, backend: Backend, threads: int) -> Backend:
+        """The same device, points being where this case has them."""
+        if self.points == "resident":
+            return backend
         if not isinstance(backend, CudaBackend):
             raise DeviceUnavailable(f"{backend.name}: points are resident: only a GPU copies them")
         how, pinning = (
