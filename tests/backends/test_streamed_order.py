@@ -16,6 +16,11 @@ from cuzk.curves import BN254
 from emulator import library
 from emulator.driver import FakeDriver, install
 
+BATCHES = [
+    *(pytest.param(n, marks=pytest.mark.slow) for n in (8, 16, 24)),
+    36,
+]  # one, two, three; five
+
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest) -> str:
@@ -84,8 +89,8 @@ def traced(
     return driver, slots
 
 
-@pytest.mark.parametrize("n", [8, 16, 24, 36])  # batches: one, two, three, five
-@pytest.mark.parametrize("ahead", ["copies", "compute"])
+@pytest.mark.parametrize("n", BATCHES)
+@pytest.mark.parametrize("ahead", ["copies", pytest.param("compute", marks=pytest.mark.slow)])
 def test_order_on_the_device(
     form: str, n: int, ahead: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,7 +116,7 @@ def test_order_on_the_device(
     assert len(lanes) == (2 if form == "deferred" and count > 1 else 1)
 
 
-@pytest.mark.parametrize("n", [8, 16, 24, 36])
+@pytest.mark.parametrize("n", BATCHES)
 def test_order_on_the_host(form: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batch i - 1 is taken when batch i was queued, the last one from its own stream; or each at once, or one sum."""
     driver, _ = traced(monkeypatch, form, n)
