@@ -266,3 +266,8 @@ def test_machine_comes_with_the_kernels_of_a_curve(
     assert driver.calls.count("cuModuleLoadData") == len(driver.units)
     device.open_machine(0, curve)
     assert driver.calls.count("cuModuleLoadData") == len(driver.units)
+
+
+def test_launches_have_room_for_so_many_arguments() -> None:
+    with pytest.raises(KernelError, match=r"expected at most 32 arguments of a kernel, found 33"):
+        device._arguments.filled([0] * 33)

@@ -63,7 +63,7 @@ class FakeDriver:
         self.pinnable = 1 << 40
         self.registered: dict[int, int] = {}
         self._stamps: dict[int, object] = {}  # of the registrations: the same pages may get another
-        self._dice = random.Random(eager) if eager else None
+        self._dice: Any = random.Random(eager) if eager else None  # or what chooses streams itself
         self.architecture, self.cuda = architecture, cuda
         self.units: dict[bytes, Unit] = {}
         self.fail: dict[str, str] = {}

@@ -260,15 +260,12 @@ class CudaMachine:
         self.card.enter()
         found = self.card.kernel(unit, kernel)
         found.expect(len(args), shared)
-        words = (ctypes.c_uint64 * max(len(args), 1))(
-            *(self._used(arg) if isinstance(arg, Memory) else arg for arg in args)
+        places = _arguments.filled(
+            [self._used(arg) if isinstance(arg, Memory) else arg for arg in args]
         )
-        first = ctypes.addressof(words)
-        places = (ctypes.c_uint64 * len(words))(*range(first, first + 8 * len(words), 8))
         self.card.driver.cuLaunchKernel(
-            found.function, blocks, 1, 1, threads, 1, 1, shared, self._stream.handle,
-            ctypes.addressof(places), 0,
-        )  # fmt: skip
+            found.function, blocks, 1, 1, threads, 1, 1, shared, self._stream.handle, places, 0
+        )
 
     def free_bytes(self) -> int:
         """Device memory that an allocation can still have."""
@@ -336,6 +333,30 @@ class CudaMachine:
         if isinstance(block, Block):
             block.lend(self._stream)
         return memory.address
+
+
+class _Arguments(threading.local):
+    """Room for a launch's arguments and their places, one a thread: the driver reads them before it returns."""
+
+    MOST = 32
+
+    def __init__(self) -> None:
+        self._words = (ctypes.c_uint64 * self.MOST)()
+        first = ctypes.addressof(self._words)
+        self._places = (ctypes.c_uint64 * self.MOST)(*range(first, first + 8 * self.MOST, 8))
+        self._address = ctypes.addressof(self._places)
+
+    def filled(self, words: list[ctypes.c_uint64 | int]) -> int:
+        """Where the driver finds where they are."""
+        if len(words) > self.MOST:
+            raise KernelError(
+                f"cuda: expected at most {self.MOST} arguments of a kernel, found {len(words)}"
+            )
+        self._words[: len(words)] = words
+        return self._address
+
+
+_arguments = _Arguments()
 
 
 def _bytes(memory: Memory, array: NDArray[Any]) -> NDArray[np.uint8]:
