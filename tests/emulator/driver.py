@@ -29,7 +29,7 @@ from cuzk.backends.cuda import kernels as kernel_sources
 from cuzk.backends.cuda.driver import STICKY
 from cuzk.backends.cuda.machine import Unit
 from emulator import kernels, library
-from emulator.faults import Fault, What, uninterrupted
+from emulator.faults import Fault, What, interrupt_caller, uninterrupted
 from emulator.streams import Event, Free, Piece, Stream, Wait
 
 STATIC_SHARED = (
@@ -110,6 +110,9 @@ class FakeDriver:
                 self.sticky = status(fault.what)
             return (status(fault.what),)
         if isinstance(fault.what, type):
+            if fault.after and fault.what is KeyboardInterrupt:
+                interrupt_caller()
+                return ()
             raise fault.what
         fault.what()
         return ()

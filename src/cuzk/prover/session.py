@@ -21,6 +21,7 @@ from cuzk.prover.attempt import Statement
 from cuzk.prover.checks import check_witness, circuit_of
 from cuzk.prover.devices import thread_count
 from cuzk.prover.evaluations import Evaluations, check_evaluations
+from cuzk.prover.forget import Forgetting
 from cuzk.prover.placement import CLOSED, Outcome, Placement, expect_lanes
 from cuzk.prover.plan import installed_bytes, plan_bytes, vector_bytes
 from cuzk.prover.report import Report, Stopwatch, peak_bytes, versions
@@ -105,15 +106,16 @@ class Prover:
         self._planned_bytes = plan_bytes(key, matrices, lanes or 1)
         self._expect_memory(key, matrices, memory)
         self._verifier = Verifier(key.vk, insecure_key=True, threads=self._threads)
-        self._placement: Placement | None = Placement(
-            device,
-            key,
-            matrices,
-            self._threads,
-            timeline=self.timeline,
-            repeated=repeated,
-            lanes=lanes,
-        )
+        with Forgetting():
+            self._placement: Placement | None = Placement(
+                device,
+                key,
+                matrices,
+                self._threads,
+                timeline=self.timeline,
+                repeated=repeated,
+                lanes=lanes,
+            )
         end = perf_counter()
         self.timeline.over("load", start, end)
         self._load_ms = 1000 * (end - start)
@@ -138,7 +140,7 @@ class Prover:
         self, witness: Scalars | Readable, r: int, s: int, evaluations: Evaluations | None = None
     ) -> Result:
         """As :meth:`prove` with blinding that the caller knows: such a proof is not zero-knowledge."""
-        with self.timeline.about(proof=next(self._numbers)) as spans:
+        with self.timeline.about(proof=next(self._numbers)) as spans, Forgetting():
             result = self._prove(witness, evaluations, operator.index(r), operator.index(s))
         return replace(result, spans=ordered(spans))
 

@@ -133,6 +133,12 @@ class _Lane:
     def _ended(self) -> KernelError:
         return KernelError(f"{self.machine.name}: send: expected an open feeder, found it closed")
 
+    def _told(self, error: BaseException) -> Exception:
+        if isinstance(error, Exception):
+            return error
+        kind = type(error).__name__
+        return KernelError(f"{self.machine.name}: send: the thread that stages was ended ({kind})")
+
     def _work(self) -> None:
         with self.ready:
             if self._working:
@@ -149,11 +155,11 @@ class _Lane:
             step, arrival = self._steps.popleft()
         try:
             mark = step()
-        except Exception as error:
+        except BaseException as error:  # whatever ends this thread: nobody waits for it in vain
             if isinstance(error, BackendError):
                 error.__traceback__ = None  # its frames hold memory, and the message says it all
             with self.ready:
-                given_up = self._fail(error, arrival)
+                given_up = self._fail(self._told(error), arrival)
             del given_up
         else:
             with self.ready:
@@ -204,7 +210,10 @@ class Feeder:
         ``pin`` holds pages that the array lies in; without one the array is staged.
         """
         arrival, machine = Arrival(self._lane), self._machine
-        self._lane.add(lambda: _copy(machine, memory, array, pin), arrival, quick=pin is not None)
+        copying = partial(
+            _copy, machine, memory, array, pin
+        )  # its frame holds no closure: an error would
+        self._lane.add(copying, arrival, quick=pin is not None)
         return arrival
 
     def after(self, mark: Any) -> None:

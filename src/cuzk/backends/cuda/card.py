@@ -10,7 +10,7 @@ from typing import Any
 from cuzk.backends.cuda import kernels
 from cuzk.backends.cuda.cache import Cache
 from cuzk.backends.cuda.clock import Clock
-from cuzk.backends.cuda.driver import Driver
+from cuzk.backends.cuda.driver import Driver, quietly
 from cuzk.backends.cuda.machine import Unit
 from cuzk.backends.cuda.pins import Pins
 from cuzk.backends.cuda.queues import Queue, Queues
@@ -118,6 +118,7 @@ class Card:
             try:
                 return self._allocate(nbytes, queue)
             except OutOfMemory:
+                quietly(self.queues.free_owed)
                 wait()
                 self.trim()
         try:
@@ -128,8 +129,12 @@ class Card:
             ) from error
 
     def _allocate(self, nbytes: int, queue: Queue) -> int:
-        pool, stream = self._pool, queue.handle
-        return int(self.driver.cuMemAllocFromPoolAsync(max(nbytes, 1), pool, stream))
+        pool, stream, driver = self._pool, queue.handle, self.driver
+
+        def undo(address: Any) -> None:
+            driver.cuMemFreeAsync(address, stream)
+
+        return int(driver.make(undo, "cuMemAllocFromPoolAsync", max(nbytes, 1), pool, stream))
 
     def free_bytes(self) -> int:
         """What the device has left, and what the pool holds without use."""

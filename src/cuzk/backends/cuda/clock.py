@@ -27,7 +27,8 @@ class Origin:
 
     def __init__(self, driver: Driver, enter: Callable[[], None], stream: Any) -> None:
         self._driver, self._enter = driver, enter
-        self.event = driver.cuEventCreate(0)
+        self.event = None
+        self.event = driver.make(driver.cuEventDestroy, "cuEventCreate", 0)
         before = perf_counter()
         driver.cuEventRecord(self.event, stream)
         driver.cuEventSynchronize(self.event)
@@ -42,8 +43,9 @@ class Origin:
         quietly(self._destroy)
 
     def _destroy(self) -> None:
-        self._enter()
-        self._driver.cuEventDestroy(self.event)
+        if self.event is not None:
+            self._enter()
+            self._driver.cuEventDestroy(self.event)
 
 
 class Clock:
@@ -67,7 +69,8 @@ class Clock:
             return origin
 
     def _renewed(self) -> Origin:
-        stream = self._driver.cuStreamCreate(NON_BLOCKING)
+        driver = self._driver
+        stream = driver.make(driver.cuStreamDestroy, "cuStreamCreate", NON_BLOCKING)
         try:
             best = Origin(self._driver, self._enter, stream)
             for _ in range(TRIES - 1):

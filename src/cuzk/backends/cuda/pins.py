@@ -35,7 +35,7 @@ class Pinned:
         self.first, self.last = first, first + nbytes
         self.start, self.end = -(-first // page) * page, self.last // page * page
         self.holders: set[object] = set()
-        self.tried = self.locked = False
+        self.tried = self.locked = False  # tried: they may be locked
         self.copies: dict[Queue, Any] = {}  # the event behind the last; None: not known
 
     def pieces(self, first: int, last: int) -> Iterator[tuple[int, int]]:
@@ -64,8 +64,9 @@ class Pins:
         if not array.flags.c_contiguous:
             raise KernelError("cuda: pin: expected a C-contiguous array")
         with self._lock:
-            around = self._around(array)
-            pinned = around or Pinned(array.ctypes.data, array.nbytes)
+            self._unlock_forgotten()
+            here = array.ctypes.data, array.nbytes
+            pinned = self._around(array) or self._known.get(here) or Pinned(*here)
             key = (pinned.first, pinned.last - pinned.first)
             held = HeldPin(self, key, array)  # from here on, dropping it undoes what was done
             pinned.holders.add(held.token)
@@ -105,7 +106,8 @@ class Pins:
             pinned.holders.discard(token)
             if not pinned.holders and self._known.get(key) is pinned:
                 self._unlock(pinned)
-                del self._known[key]
+                if not pinned.tried:
+                    del self._known[key]
 
     def _around(self, array: NDArray[Any]) -> Pinned | None:
         """What was pinned with all of the array in it."""
@@ -126,11 +128,23 @@ class Pins:
         quietly(lambda: self._await(pinned))
         pinned.locked = False
         if pinned.tried:
-            quietly(lambda: self._driver.cuMemHostUnregister(pinned.start))
+            quietly(lambda: self._unregister(pinned))
         while pinned.copies:
             _, event = pinned.copies.popitem()
             if event is not None:
                 quietly(lambda event=event: self._events.give(event, UNTIMED))  # type: ignore[misc]
+
+    def _unregister(self, pinned: Pinned) -> None:
+        self._driver.cuMemHostUnregister(pinned.start)
+        pinned.tried = False
+
+    def _unlock_forgotten(self) -> None:
+        """Pages that the driver did not unlock when it was told to."""
+        for key, pinned in list(self._known.items()):
+            if pinned.tried and not pinned.holders:
+                self._unlock(pinned)
+                if not pinned.tried:
+                    del self._known[key]
 
     def _register(self, pinned: Pinned, *, read_only: bool) -> None:
         """Of an array that is not to be written the pages may be, and a card need not know of such that may not."""
@@ -139,6 +153,8 @@ class Pins:
             raise PinningRefused(
                 f"{self._driver.name}: {pinned.last - pinned.first} bytes hold no whole page"
             )
+        if pinned.tried:  # by a holder that was interrupted and is not gone
+            quietly(lambda: self._unregister(pinned))
         pinned.tried = True  # an interrupt comes after the call
         try:
             self._register_as(pinned.start, nbytes, [READ_ONLY, 0] if read_only else [0])

@@ -9,10 +9,12 @@ as two records); whoever waits for an earlier record of it does so still.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from cuzk.backends.cuda.driver import Driver
+from cuzk.backends.cuda.driver import Driver, quietly
+from cuzk.errors import BackendError
 
 NON_BLOCKING = 1  # CU_STREAM_NON_BLOCKING: no order with the legacy default stream
 TIMED, UNTIMED = 0, 2  # CU_EVENT_DISABLE_TIMING
@@ -31,7 +33,7 @@ class Events:
         try:
             return self._idle[flags].pop()
         except IndexError:
-            return self._driver.cuEventCreate(flags)
+            return self._driver.make(self._driver.cuEventDestroy, "cuEventCreate", flags)
 
     def give(self, event: Any, flags: int) -> None:
         """Nobody asks for its last record any more."""
@@ -54,7 +56,7 @@ class Queue:
     def __init__(self, driver: Driver, events: Events) -> None:
         self._driver = driver
         self._events = events
-        self.handle = driver.cuStreamCreate(NON_BLOCKING)
+        self.handle = driver.make(driver.cuStreamDestroy, "cuStreamCreate", NON_BLOCKING)
 
     def follow(self, other: Queue) -> None:
         """What is queued here from now on comes after all that is queued there now."""
@@ -79,7 +81,8 @@ class Queues:
 
     One that its machine is done with serves the next: memory may still name it among its users, when it is idle.
     With the last machine all go. Machines end, and memory is freed, in finalisers, which come between any two
-    lines of any thread: neither waits for a lock.
+    lines of any thread: neither waits for a lock. A free that failed (no event to be had) is made up for by the
+    next one.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -89,15 +92,23 @@ class Queues:
         self._working: set[Queue] = set()
         self._idle: list[Queue] = []
         self._frees: Queue | None = None
+        self._owed: deque[tuple[int, Queue, frozenset[Queue]]] = deque()
 
     def open(self) -> Queue:
         """For a new machine."""
         with self._lock:
             self.events.keep = True
-            queue = self._idle.pop() if self._idle else Queue(self._driver, self.events)
-            self._working.add(queue)
-            if self._frees is None:
-                self._frees = Queue(self._driver, self.events)
+            try:
+                if not self._idle:
+                    self._idle.append(Queue(self._driver, self.events))
+                if self._frees is None:
+                    self._frees = Queue(self._driver, self.events)
+                queue = self._idle.pop()
+                self._working.add(queue)
+            except BaseException:
+                if not self._working:
+                    self._drop()
+                raise
         return queue
 
     def close(self, queue: Queue) -> bool:
@@ -116,7 +127,24 @@ class Queues:
 
     def free(self, address: int, owner: Queue, guests: Iterable[Queue]) -> None:
         """Memory of ``owner``, behind all that is queued there and in the guests now."""
-        users, queue = [*guests], owner
+        self._owed.append((address, owner, frozenset(guests)))
+        self.free_owed()
+
+    def free_owed(self) -> None:
+        """All that was to be freed and is not."""
+        for _ in range(len(self._owed)):
+            try:
+                address, owner, guests = self._owed.popleft()
+            except IndexError:  # another thread was here
+                return
+            try:
+                self._free(address, owner, guests)
+            except BackendError:
+                self._owed.append((address, owner, guests))
+                raise
+
+    def _free(self, address: int, owner: Queue, users: frozenset[Queue]) -> None:
+        queue = owner
         if users and self._frees:
             queue = self._frees
             for user in (owner, *users):
@@ -130,6 +158,7 @@ class Queues:
                 queue.finish()
 
     def _drop(self) -> None:
+        quietly(self.free_owed)
         if self._frees:
             self._frees.finish()
             self._idle.append(self._frees)

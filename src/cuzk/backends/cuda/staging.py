@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cuzk import _core
 from cuzk.backends.cuda.driver import Driver
-from cuzk.errors import BackendError, KernelError
+from cuzk.errors import KernelError
 
 Waiting = Callable[[str], AbstractContextManager[None]]
 """waiting(what): entered where the host waits."""
@@ -34,10 +34,10 @@ class _Slot:
     """A pinned buffer and the event of its last copy."""
 
     def __init__(self, driver: Driver, nbytes: int) -> None:
-        self.event = driver.cuEventCreate(DISABLE_TIMING)
+        self.event = driver.make(driver.cuEventDestroy, "cuEventCreate", DISABLE_TIMING)
         try:
-            self.address = int(driver.cuMemAllocHost(nbytes))
-        except BackendError:
+            self.address = int(driver.make(driver.cuMemFreeHost, "cuMemAllocHost", nbytes))
+        except BaseException:
             driver.cuEventDestroy(self.event)
             raise
         memory = (ctypes.c_uint8 * nbytes).from_address(self.address)
@@ -55,8 +55,10 @@ class _Fetched:
     def __call__(self) -> None:
         """Once filled, the array stays as it is."""
         if self._slot:
-            self._staging.take(self._slot, self._target)
-            self._release()
+            try:
+                self._staging.take(self._slot, self._target)
+            finally:
+                self._release()
 
     def __del__(self) -> None:
         self._release()
