@@ -163,6 +163,34 @@ def test_equal_and_opposite_points_only(curve: Curve) -> None:
     expect_sums(points, entries, keys, sums)
 
 
+LENGTHS = [1, 2, 30, 31, 32, 33, 34, 1, 1, 3, 3, 64, 65, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        LENGTHS * 4,
+        [*LENGTHS, 4096 - sum(LENGTHS) - 1, 7, *LENGTHS],  # seven go on in the second block from an odd place
+        [*LENGTHS, 4096 - sum(LENGTHS) - 2, 2, *LENGTHS],
+        [4095, 33, *LENGTHS],
+        pytest.param([1, 8199, *LENGTHS, 4090, 3], marks=pytest.mark.slow),
+        pytest.param([4095 - 40, 6, 9000, 1, 1, 1], marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_half_of_each_key_is_left(lengths: list[int]) -> None:
+    """Wherever its entries lie, in one block or across several."""
+    rng, points = random.Random(9), pool("bn254", "g1")
+    entries = [
+        (key, rng.randrange(40) | rng.choice([0, MINUS]))
+        for key, length in enumerate(lengths)
+        for _ in range(length)
+    ]
+    tuning = Tuning(1 << 20, 1 << 16, 64, 8, least_rounds=2)
+    keys, sums = run(points, entries, tuning=tuning, width=7)
+    expect_sums(points, entries, keys, sums)
+    assert [keys.count(key) for key in range(len(lengths))] == [-(-n // 4) for n in lengths]
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 500])
 def test_count_below_capacity(curve: Curve, n: int) -> None:
     """What lies past the count is not read: rubbish there would be rows out of range."""

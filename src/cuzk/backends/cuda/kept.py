@@ -45,6 +45,7 @@ from cuzk.vectors import Words
 THREADS = 256
 TILE = 2048  # merge_tile of merge.cu
 LEFT = 2.0  # a list's entries a bucket; predicted from additions and bytes, 1.5 to 3 within 2 %
+WORTH = 2  # pairs of a batch's round over those of one of a whole sum, at least
 PART = 4  # lists take one part in so many of the memory that is free at the most
 UNBOUNDED = 1 << 60
 
@@ -74,7 +75,7 @@ class Kept:
         self._sums = sums
         self._plan = plan
         self._whole = tuning or tuning_of(sums.curve, sums.name)
-        self._batch = replace(self._whole, most_left=left, least_rounds=1) if left else None
+        self._batch = batch_tuning(self._whole, left) if left else None
         self._lists: list[KeptList] = []
         self._buckets: Memory | None = None
         self._used = 0  # rows of the room
@@ -125,6 +126,12 @@ class Kept:
         return sums.machine.alloc(rows * self._row_bytes)
 
 
+def batch_tuning(whole: Tuning, left: float) -> Tuning:
+    """A batch's: what it leaves is added later, so that a round must save its time in merging and memory alone."""
+    least_pairs = WORTH * whole.least_pairs
+    return replace(whole, least_pairs=least_pairs, most_left=left, least_rounds=1)
+
+
 def shape_of(sums: Group, plan: WindowPlan, capacity: int, tuning: Tuning) -> Shape | None:
     """The rounds of so many entries where memory is no matter; None where none pays."""
     kernels = Kernels(sums.machine, sums.curve, sums.name)
@@ -150,6 +157,7 @@ def merged_lists(machine: Machine, curve: Curve, lists: Sequence[KeptList]) -> D
 def merged(machine: Machine, curve: Curve, one: KeptList, other: KeptList) -> Digits:
     """The entries of both, sorted by key."""
     capacity = one.digits.capacity + other.digits.capacity
+    likely = one.digits.likely + other.digits.likely
     out = empty(machine, one.digits.plan, capacity, 0)
     for last, (mine, theirs) in enumerate(((one, other), (other, one))):
         blocks = min(ceil(mine.digits.capacity, TILE), 8 * machine.processors)
@@ -158,4 +166,4 @@ def merged(machine: Machine, curve: Curve, one: KeptList, other: KeptList) -> Di
             mine.digits.keys, mine.digits.rows, mine.digits.count, mine.first,
             theirs.digits.keys, theirs.digits.count, last, out.keys, out.rows, out.count,
         )  # fmt: skip
-    return replace(out, capacity=capacity)
+    return replace(out, fewer=likely)
