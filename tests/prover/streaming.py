@@ -126,8 +126,9 @@ class Proving:
         assert self.backend
         assert isinstance(self.backend.machine, CudaMachine)
         if not self.driver.sticky:
+            gc.collect()
+            self.backend.machine.card.queues.finish()
             self.backend.timeline.collect(wait=True)
-            self.backend.machine.finish()
         gc.collect()
         stagings = [each for each in gc.get_objects() if type(each) is Staging]
         alive, queues = self.driver.alive, self.backend.machine.card.queues
