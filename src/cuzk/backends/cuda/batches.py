@@ -3,7 +3,7 @@
 While batch i is computed, batch i + 1 is copied. Copying all points takes a quarter to two fifths of the time
 that the sum takes, their digits 5 %: a first batch of a seventh arrives while digits are sorted, and each
 further one, twice as long, while the one before it is computed. Every batch costs what it leaves unfinished
-(an addition or a copy a bucket, see :mod:`cuzk.backends.cuda.streamed`), so there are as few as that allows.
+(a copy a bucket and the merging of lists, see :mod:`cuzk.backends.cuda.kept`), so there are as few as that allows.
 """
 
 from __future__ import annotations

@@ -5,12 +5,16 @@ by rounds of affine additions (``tree.py``) where these pay, and what is left of
 
 - *entries*: a sorted list in affine form. The lists are merged at the end (``merge.cu``, 16 bytes an entry) and go
   through further rounds, as if nothing had been cut. All additions are affine, 5M + 1S; a round more is 60 us
-  and a copy a bucket.
+  and a copy of up to half a point a bucket.
 - *buckets* in extended form, which each batch is added to at 8M + 2S an entry: where no rounds pay, as in G1 of
   BN254, that is what the resident sum does, too, and nothing is lost; where memory has no room for lists, all that can be done.
 
-At 2^24 in G1 of BLS12-381 (32 entries a bucket) lists of three batches have 22 M entries of 218 M; buckets
-would take 22 M mixed additions, 2 ms more than affine ones, and two full additions a bucket for their lines.
+Measured at 2^24 in G1 of BLS12-381, 32 entries a bucket (H200, 2026-11-30), with rounds that copied a whole point a
+bucket: 92.1 ms, resident 83.6. The additions took the same, 70.7 and 71.6; `tree_place` 11.3 and 5.0, for 95 and
+41 M copied points, merging 1.05. Counted over Poisson's bucket lengths, rounds from each key's first entry copy 34
+and 20 M at 60 % of the time each; predicted are 81.9 and 79.9 ms. What a batch leaves matters little: 2 to 5 entries a
+bucket are within 0.6 %, the fewer copies of the larger ones against more to merge. Buckets instead of lists
+would take a mixed addition, 8M + 2S, for each of 220 M entries, and two full ones a bucket for their lines.
 """
 
 from __future__ import annotations
@@ -44,8 +48,8 @@ from cuzk.vectors import Words
 
 THREADS = 256
 TILE = 2048  # merge_tile of merge.cu
-LEFT = 2.0  # a list's entries a bucket; predicted from additions and bytes, 1.5 to 3 within 2 %
-WORTH = 2  # pairs of a batch's round over those of one of a whole sum, at least
+LEFT = 3.0  # a list's entries a bucket above which a batch has a round more: 2.5 a bucket are left
+WORTH = 4  # pairs of a batch's last round over those of a whole sum's: 100 us against what merging them takes
 PART = 4  # lists take one part in so many of the memory that is free at the most
 UNBOUNDED = 1 << 60
 

@@ -29,14 +29,7 @@ inline bool begins_odd(const u32* keys, size first) {
   u32 lane = threadIdx.x % 32, key = keys[first];
   u32 other = __ballot_sync(whole_warp, first <= lane || keys[first - 1 - lane] != key);
   if (other) return (first - (size)(__ffs((int)other) - 1)) & 1;
-  size low = 0, high = first - 32;  // keys[high] == key, entries before `low` are of smaller ones
-  while (low < high) {
-    size width = high - low;
-    u32 below = __popc(__ballot_sync(whole_warp, keys[low + width * lane / 32] < key));
-    if (below < 32) high = low + width * below / 32;
-    if (below > 0) low += width * (below - 1) / 32 + 1;
-  }
-  return low & 1;
+  return searched_by_warp(keys, 0, first - 32, key) & 1;
 }
 
 // Bit j of an addition's carries: c[j + 1] = generate[j] | propagate[j] & c[j], given c[0].
