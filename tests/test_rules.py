@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ RANKS = {
     "errors": 0,
     "curves": 1,
     "timeline": 1,
+    "trace": 1,
     "config": 1,
     "constants": 2,
     "vectors": 2,
@@ -123,6 +125,18 @@ def test_the_cuda_backend_knows_a_machine_and_no_driver() -> None:
             if isinstance(node, ast.ImportFrom):
                 names = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
                 assert not names & below, f"{path.name}: line {node.lineno}"
+
+
+def test_the_table_of_the_cuda_backend_is_complete_and_true() -> None:
+    text = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text()
+    table = text.split("## The CUDA backend")[1].split("```")[1]
+    rows = [
+        re.match(r" *([a-z_0-9]+(?:, [a-z_0-9]+)*)(?:  |$)", line) for line in table.splitlines()
+    ]
+    named = [name for row in rows if row for name in row[1].split(", ")]
+    assert sorted(named) == sorted(p.stem for p in (SOURCE / "backends" / "cuda").glob("*.py"))
+    sources = set(re.findall(r"[a-z_0-9]+\.(?:cu|hpp)\b", table))
+    assert sources <= {path.name for path in (NATIVE / "gpu").iterdir()}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)

@@ -379,9 +379,9 @@ def test_compare_on_a_cpu(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--log", "3"], "--log: expected 4 at least, found 3"),
         (["--log", "29"], "expected at most 28"),
-        (["--lanes", "0"], "expected lanes like 2 or 1,2, at most 16, found '0'"),
+        (["--lanes", "0"], "expected lanes like 2 or 1,2, at most 4, found '0'"),
         (["--lanes", "1,x"], "expected lanes like 2 or 1,2"),
-        (["--lanes", "17"], "at most 16"),
+        (["--lanes", "5"], "at most 4"),
         (["--points", "disk"], "expected auto or host, or both, found 'disk'"),
         (["--witness", "paper"], "'paper' is not one of"),
         (["--recipe", "none"], "'none' is not one of"),

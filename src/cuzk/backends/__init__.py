@@ -1,9 +1,9 @@
 """What a device must be able to do to prove: verbs over buffers.
 
-One object is one device, one curve and one queue of work, used by one thread at a time; ``beside`` gives
-another queue of the same device. Work may be asynchronous: a result is waited for by ``get``, ``first_nonzero``,
-``msm``, what ``start_msm`` returns and ``milliseconds`` alone; ``put`` and ``settle`` wait for copies. A :class:`Buffer` knows its kind, length and form, so that calls
-have no flags. How a backend orders the elements of a vector inside a buffer (bit-reversed, say) is its own
+One object is one device, one curve and one queue of work, used by one thread at a time: a *lane*; ``beside``
+gives another lane of the same device. Work may be asynchronous: a result is waited for by ``get``,
+``first_nonzero``, ``msm``, what ``start_msm`` returns and ``milliseconds`` alone; ``put`` and ``settle`` wait for
+copies. A :class:`Buffer` knows its kind, length and form, so that calls have no flags. How a backend orders the elements of a vector inside a buffer (bit-reversed, say) is its own
 affair: ``get`` and ``msm`` see natural order.
 """
 

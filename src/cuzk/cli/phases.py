@@ -25,9 +25,9 @@ from cuzk.cli.terminal import answer, say, table
 from cuzk.curves import Curve
 from cuzk.formats.source import write_together
 from cuzk.prover.devices import thread_count
-from cuzk.timeline import chrome_trace
+from cuzk.prover.placement import MOST_LANES
+from cuzk.trace import chrome_trace
 
-MOST_LANES = 16
 LOG, COMPARED_LOG = 20, 22
 FIXED = {
     "lanes": (1,), "points": ("auto",), "evaluations": False, "witness": "scalars", "tables": False,

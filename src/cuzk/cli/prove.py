@@ -28,7 +28,7 @@ from cuzk.formats.snarkjs_json import proof_json, public_json
 from cuzk.formats.source import write_together
 from cuzk.groth16 import BELLMAN
 from cuzk.prover.report import Report
-from cuzk.timeline import chrome_trace
+from cuzk.trace import chrome_trace
 from cuzk.verifier import check
 
 # The part of the time that is gone when a phase begins (examples/membership20, 2 cores, 2026-11): the bar.

@@ -35,7 +35,7 @@ from cuzk.verifier import Verifier
 class Result:
     """A verified proof, its public signals (wires 1..public), how it came about, and what happened when.
 
-    ``spans`` are in the order of their starts; :func:`cuzk.timeline.chrome_trace` makes a file of them.
+    ``spans`` are in the order of their starts; :func:`cuzk.trace.chrome_trace` makes a file of them.
     """
 
     proof: Proof

@@ -42,8 +42,8 @@ class _Failure:
 class Arrival:
     """One copy, from the moment it was asked for."""
 
-    def __init__(self, lane: _Lane) -> None:
-        self._lane = lane
+    def __init__(self, line: _Line) -> None:
+        self._line = line
         self._mark: Any = None
         self._failure: _Failure | None = None
 
@@ -56,18 +56,18 @@ class Arrival:
 
     def done(self) -> None:
         """Wait for the copy itself: the array may change, its pages may be let go. Raises as ``before``."""
-        self._lane.machine.wait(self._queued())
+        self._line.machine.wait(self._queued())
 
     def settle(self, mark: Any, failure: _Failure | None = None) -> None:
-        """For the lane: queued, or failed."""
+        """For the line: queued, or failed."""
         self._mark, self._failure = mark, failure
 
     def _queued(self) -> Any:
-        with self._lane.ready:
+        with self._line.ready:
             if self._mark is None and self._failure is None:
-                with self._lane.machine.timeline.span("wait for staging"):
+                with self._line.machine.timeline.span("wait for staging"):
                     while self._mark is None and self._failure is None:
-                        self._lane.ready.wait()
+                        self._line.ready.wait()
             if self._failure is not None:
                 self._failure.told = True
                 # a copy: the frames that it is raised through hold the arrival, and through it the error
@@ -75,10 +75,10 @@ class Arrival:
         return self._mark
 
 
-class _Lane:
+class _Line:
     """The copies of a stream in their order: made at once where none waits, else by a thread.
 
-    The thread is working, or nothing is left to do: none is ever idle. It knows the lane and not the feeder,
+    The thread is working, or nothing is left to do: none is ever idle. It knows the line and not the feeder,
     which can be dropped while it works.
     """
 
@@ -197,8 +197,8 @@ class Feeder:
 
     def __init__(self, machine: Machine, role: str = "copy") -> None:
         self._machine = machine.beside(role)
-        self._lane = _Lane(self._machine)
-        weakref.finalize(self, self._lane.stop)
+        self._line = _Line(self._machine)
+        weakref.finalize(self, self._line.stop)
 
     def alloc(self, nbytes: int) -> Memory:
         """Memory that nothing queued anywhere still uses: a copy into it waits for no other stream."""
@@ -209,21 +209,21 @@ class Feeder:
 
         ``pin`` holds pages that the array lies in; without one the array is staged.
         """
-        arrival, machine = Arrival(self._lane), self._machine
+        arrival, machine = Arrival(self._line), self._machine
         copying = partial(
             _copy, machine, memory, array, pin
         )  # its frame holds no closure: an error would
-        self._lane.add(copying, arrival, quick=pin is not None)
+        self._line.add(copying, arrival, quick=pin is not None)
         return arrival
 
     def after(self, mark: Any) -> None:
         """Copies that are sent from now on come after a mark of another stream: buffers are used again."""
         machine = self._machine
-        self._lane.add(lambda: machine.after(mark), None, quick=True)
+        self._line.add(lambda: machine.after(mark), None, quick=True)
 
     def close(self) -> None:
         """Give up copies that were not begun; their arrivals raise KernelError."""
-        self._lane.close()
+        self._line.close()
 
     def __enter__(self) -> Feeder:
         return self
