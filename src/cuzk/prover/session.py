@@ -140,7 +140,7 @@ class Prover:
         self, witness: Scalars | Readable, r: int, s: int, evaluations: Evaluations | None = None
     ) -> Result:
         """As :meth:`prove` with blinding that the caller knows: such a proof is not zero-knowledge."""
-        with self.timeline.about(proof=next(self._numbers)) as spans, Forgetting():
+        with Forgetting(), self.timeline.about(proof=next(self._numbers)) as spans:
             result = self._prove(witness, evaluations, operator.index(r), operator.index(s))
         return replace(result, spans=ordered(spans))
 
