@@ -55,19 +55,21 @@ def test_marks_of_all_streams_are_on_the_hosts_clock(machine: CudaMachine) -> No
 def test_the_closest_of_a_few_tries_is_the_clocks_origin(
     machine: CudaMachine, driver: FakeDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = iter([0.3, 0.1, 0.2])
+    slow, now = iter([0.3, 0.1, 0.2]), [1000.0]
     synchronize = driver._cuEventSynchronize
 
     def late(event: object) -> object:
         answer = synchronize(event)  # type: ignore[arg-type]
-        time.sleep(next(slow))
+        now[0] += next(slow)
         return answer
 
+    monkeypatch.setattr(clock, "perf_counter", lambda: now[0])
     monkeypatch.setattr(driver, "_cuEventSynchronize", late)
     there = len(driver.events), len(driver.streams)
     origin = machine.card.clock.origin()
     assert next(slow, None) is None  # none was close: all tries were made
-    assert 0.05 <= origin.error < 0.1
+    assert origin.error == pytest.approx(0.05)
+    assert origin.then == pytest.approx(1000.35)  # in the middle of the second
     gc.collect()
     assert (len(driver.events) - 1, len(driver.streams)) == there
     del origin
@@ -95,7 +97,8 @@ def test_marks_from_before_the_clock_was_renewed(
     assert machine.moment(after) - machine.moment(before) >= 0.002 - old.error - new.error
     assert machine.moment(after) <= now + new.error
     machine.record("over the change", before, after)
-    assert one(machine, "cuda:0 compute", "over the change").seconds >= 0.001
+    seconds = one(machine, "cuda:0 compute", "over the change").seconds
+    assert seconds >= 0.002 - old.error - new.error
 
 
 def test_the_clock_holds_nothing_when_nobody_needs_it(driver: FakeDriver, tmp_path: Path) -> None:

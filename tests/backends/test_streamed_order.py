@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from cuzk.curves import BN254
 from emulator import library
 from emulator.driver import FakeDriver, install
 
+Block = tuple[int, int]  # where it begins, and the how manieth there: addresses are given again
 BATCHES = [
     *(pytest.param(n, marks=pytest.mark.slow) for n in (8, 16, 24)),
     36,
@@ -33,7 +35,15 @@ class Traced(FakeDriver):
     def __init__(self, **how: int) -> None:
         super().__init__(**how)
         self.host: list[tuple[str, int]] = []  # what the host did, and to which stream
-        self.done: list[tuple[str, int, set[int]]] = []  # what a stream did, with which blocks
+        self.done: list[tuple[str, int, set[Block]]] = []  # what a stream did, with which blocks
+        self.results: list[
+            tuple[int, bool]
+        ] = []  # where results go on the host, and whether that is pinned
+        self._times: Counter[int] = Counter()  # how often an address was
+
+    def _given(self, piece: Any) -> Any:
+        self._times[piece.address] += 1
+        return super()._given(piece)
 
     def _cuMemcpyHtoDAsync(self, to: int, source: int, nbytes: int, stream: Any) -> Any:
         self.note("copy", stream, [to])
@@ -41,6 +51,7 @@ class Traced(FakeDriver):
 
     def _cuMemcpyDtoHAsync(self, to: int, source: int, nbytes: int, stream: Any) -> Any:
         self.note("fetch", stream, [])
+        self.results.append((to, to in self.pinned))
         return super()._cuMemcpyDtoHAsync(to, source, nbytes, stream)
 
     def _cuLaunchKernel(self, function: Any, *rest: Any) -> Any:
@@ -58,9 +69,11 @@ class Traced(FakeDriver):
         return super()._cuEventSynchronize(event)
 
     def note(self, what: str, stream: Any, words: list[int]) -> None:
-        """Blocks are known by where they begin."""
         found = {
-            a for a, block in self.blocks.items() for w in words if a <= w < a + block.nbytes - 256
+            (a, self._times[a])
+            for a, block in self.blocks.items()
+            for w in words
+            if a <= w < a + block.nbytes - 256
         }
         number = self.streams.index(stream)
         self.host.append((what, number))
@@ -69,7 +82,7 @@ class Traced(FakeDriver):
 
 def traced(
     monkeypatch: pytest.MonkeyPatch, form: str, n: int, ahead: str = "copies"
-) -> tuple[Traced, list[int]]:
+) -> tuple[Traced, list[Block]]:
     """A sum of n points, eight a batch; its driver, and the slots' blocks."""
     driver = Traced()
     driver._dice = Ahead(ahead)
@@ -79,6 +92,7 @@ def traced(
     buffer = case.backend.put(scalars)
     driver.host.clear()
     driver.done.clear()
+    driver.results.clear()
     found = case.sums.start(case.bases(points), buffer, None)()
     assert list(found[0]) == by_cpu(points, scalars)
     slots = list(
@@ -141,3 +155,30 @@ def test_order_on_the_host(form: str, n: int, monkeypatch: pytest.MonkeyPatch) -
     assert results == [
         results[0] if form != "deferred" or i % 2 == 0 else results[1] for i in range(len(results))
     ]
+
+
+@pytest.mark.parametrize("ahead", ["copies", pytest.param("compute", marks=pytest.mark.slow)])
+def test_no_batch_fills_buckets_that_another_ones_result_is_made_of(
+    ahead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a batch is added up in belongs to one stream, whose order is the guard until the result is copied out."""
+    driver, slots = traced(monkeypatch, "deferred", 24, ahead)
+    kernels = [(what, stream, blocks) for what, stream, blocks in driver.done if what != "copy"]
+    summing = [blocks for what, _, blocks in kernels if what.startswith("accumulate")]
+    assert len(summing) == 3
+    for block in set[Block]().union(*summing) - set(slots):
+        assert len({stream for _, stream, blocks in kernels if block in blocks}) == 1
+
+
+@pytest.mark.parametrize("form", ["kept", "deferred"])
+def test_results_come_back_through_pinned_pages(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy to pageable memory may be waited for by the call; of two that are under way each has a buffer."""
+    driver, _ = traced(monkeypatch, form, 24)
+    assert len(driver.results) == (1 if form == "kept" else 3)
+    assert all(pinned for _, pinned in driver.results)
+    assert all(one != other for one, other in itertools.pairwise(driver.results))
+
+
+def test_no_points_are_no_work(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, slots = traced(monkeypatch, form, 0)
+    assert (driver.done, driver.host, slots) == ([], [], [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from time import sleep
 from typing import Any
 
 import pytest
@@ -130,18 +131,24 @@ def test_waiting_is_measured(device: NullDevice) -> None:
 
     def script(event: Event) -> None:
         if (event.verb, event.thread) == ("collect", "p0"):
-            second.wait(0.05)
+            go.wait(TIMEOUT)
 
-    second = threading.Event()
+    go = threading.Event()
     with Prover(key(), threads=1, lanes=1) as prover:
         device.script = script
         proofs = Proofs(prover)
         proofs.start(0)
         device.await_event("collect", "p0")
         proofs.start(1)
+        assert prover._placement
+        while not prover._placement._first.order._waiting:
+            sleep(0.001)
+        sleep(0.05)
+        go.set()
         proofs.expect_valid(0, 1)
     waited = [proofs.found[x].report.milliseconds["wait"] for x in (0, 1)]  # type: ignore[union-attr]
-    assert waited[0] < 50 < waited[1]
+    assert waited[0] < waited[1]
+    assert waited[1] >= 50
 
 
 def test_close_waits_for_proofs_in_work(device: NullDevice) -> None:
