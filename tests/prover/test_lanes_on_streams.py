@@ -12,6 +12,7 @@ from functools import cache
 
 import pytest
 from given import circuit_of, evaluations, key_of
+from streaming import Proving
 
 from circuits import chain
 from cuzk import Evaluations
@@ -101,6 +102,22 @@ def test_a_fault_of_the_driver(verb: str, code: str, monkeypatch: pytest.MonkeyP
     if driver.sticky is None:
         assert not driver.registered
         assert not driver.used
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"points": "auto", "pinning": "never"}], ids=["host", "device"]
+)
+def test_nothing_of_the_whole_device(how: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """No synchronisation but with events, no trim, no memory of the driver's but from its pool, no new stream."""
+    proving = Proving(monkeypatch, **how)
+    known = {
+        "cuCtxSetCurrent", "cuEventElapsedTime", "cuEventQuery", "cuEventRecord", "cuEventSynchronize",
+        "cuLaunchKernel", "cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuMemHostRegister",
+        "cuMemHostUnregister", "cuMemcpyDtoHAsync", "cuMemcpyHtoDAsync", "cuMemsetD8Async",
+        "cuStreamWaitEvent",
+    }  # fmt: skip
+    assert set(proving.calls()) <= known
+    proving.close()
 
 
 @pytest.mark.gpu

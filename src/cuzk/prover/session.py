@@ -90,18 +90,10 @@ class Prover:
             circuit = load_circuit(circuit)
         if not isinstance(key, ProvingKey):
             key = load_key(
-                key,
-                circuit,
-                digest=key_digest,
-                insecure_key=insecure_key,
-                threads=self._threads,
+                key, circuit, digest=key_digest, insecure_key=insecure_key, threads=self._threads
             )
-        elif key_digest is not None:
-            raise FormatError(
-                "key_digest: expected a key file to check, found a key that is loaded: give it to load_key"
-            )
-        elif not insecure_key:
-            refuse_insecure(key.vk, key.source)
+        else:
+            _expect_checked(key, key_digest, insecure_key=insecure_key)
         matrices = circuit_of(key, circuit)
         self._planned_bytes = plan_bytes(key, matrices, lanes or 1)
         self._expect_memory(key, matrices, memory)
@@ -242,3 +234,13 @@ class Prover:
             domain=1 << key.log_domain,
             versions=versions(),
         )
+
+
+def _expect_checked(key: ProvingKey, digest: str | None, *, insecure_key: bool) -> None:
+    """Of a key that is loaded: FormatError where a file's digest is asked for, InsecureKeyError as for a file."""
+    if digest is not None:
+        raise FormatError(
+            "key_digest: expected a key file to check, found a key that is loaded: give it to load_key"
+        )
+    if not insecure_key:
+        refuse_insecure(key.vk, key.source)

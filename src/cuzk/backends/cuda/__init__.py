@@ -3,7 +3,8 @@
 Vectors stand in bit-reversed order where the CPU's do. Calls return when their work is queued; the sums
 of a proof are queued one behind the other and only their points come back. The digits of a vector's
 scalars are made and sorted once and serve every sum over it, by maps from wires to a query's rows that
-stay with the query. What does not fit the memory plan stays in host memory and is copied chunk by chunk.
+stay with the query. Vectors are copied ahead of the work that reads them; points that the memory plan has no
+room for stay in host memory and are copied batch by batch while others are added up.
 """
 
 from __future__ import annotations
