@@ -104,12 +104,12 @@ def test_a_fault_of_the_driver(verb: str, code: str, monkeypatch: pytest.MonkeyP
         assert not driver.used
 
 
-@pytest.mark.parametrize(
-    "how", [{}, {"points": "auto", "pinning": "never"}], ids=["host", "device"]
-)
-def test_nothing_of_the_whole_device(how: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("points", "pinning"), [("host", "always"), ("auto", "never")])
+def test_nothing_of_the_whole_device(
+    points: str, pinning: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No synchronisation but with events, no trim, no memory of the driver's but from its pool, no new stream."""
-    proving = Proving(monkeypatch, **how)
+    proving = Proving(monkeypatch, points=points, pinning=pinning)
     known = {
         "cuCtxSetCurrent", "cuEventElapsedTime", "cuEventQuery", "cuEventRecord", "cuEventSynchronize",
         "cuLaunchKernel", "cuMemAllocFromPoolAsync", "cuMemFreeAsync", "cuMemHostRegister",
