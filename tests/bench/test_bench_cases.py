@@ -18,7 +18,7 @@ from cuzk.bench.msm import MsmCase
 from cuzk.bench.ntt import NttCase
 from cuzk.bench.prove import ProveCase
 from cuzk.bench.rows import Case
-from cuzk.bench.stages import StagedMachine, staged
+from cuzk.bench.stages import TimedMachine, staged
 from cuzk.bench.synthetic import RECIPES, dense, synthetic_key
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import DeviceUnavailable, KernelError, ProofError
@@ -235,7 +235,7 @@ def test_stages_of_a_machine(curve: Curve) -> None:
     """Every launch and copy is counted under its name, and is still done."""
     machine = EmulatedMachine()
     assert isinstance(machine, Machine)
-    staged, n = StagedMachine(machine), 40
+    staged, n = TimedMachine(machine), 40
     words = Scalars.from_ints(curve, range(n), montgomery=True).words
     x, y = (staged.alloc(words.nbytes) for _ in range(2))
     staged.upload(x, words)

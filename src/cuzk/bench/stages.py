@@ -14,7 +14,7 @@ from cuzk.errors import DeviceUnavailable
 from cuzk.timeline import Timeline
 
 
-class StagedMachine:
+class TimedMachine:
     """:class:`Machine` over another one; ``totals`` sums device time by kernel, and by copy and fill.
 
     A mark costs some microseconds of the stream, so short kernels show a little long: the sum of all stages is
@@ -40,9 +40,9 @@ class StagedMachine:
     def timeline(self, timeline: Timeline) -> None:
         self._machine.timeline = timeline
 
-    def beside(self, role: str) -> StagedMachine:
+    def beside(self, role: str) -> TimedMachine:
         """Another stream, timed by itself; its totals are its own."""
-        return StagedMachine(self._machine.beside(role))
+        return TimedMachine(self._machine.beside(role))
 
     def send(self, memory: Memory, array: NDArray[Any]) -> None:
         """As the machine's, timed as "send"."""
@@ -106,9 +106,9 @@ class StagedMachine:
 
 
 def stages_of(backend: Backend) -> dict[str, tuple[int, float]]:
-    """Totals of a backend on a StagedMachine since its last sample began; nothing on another."""
+    """Totals of a backend on a TimedMachine since its last sample began; nothing on another."""
     machine = getattr(backend, "machine", None)
-    return machine.totals() if isinstance(machine, StagedMachine) else {}
+    return machine.totals() if isinstance(machine, TimedMachine) else {}
 
 
 def staged(backend: Backend, threads: int) -> Backend:
@@ -116,4 +116,4 @@ def staged(backend: Backend, threads: int) -> Backend:
     machine = getattr(backend, "machine", None)
     if not isinstance(machine, Machine):
         raise DeviceUnavailable(f"stages: expected a GPU, found {backend.name}: take --device cuda")
-    return CudaBackend(backend.curve, StagedMachine(machine), threads=threads)
+    return CudaBackend(backend.curve, TimedMachine(machine), threads=threads)

@@ -57,12 +57,12 @@ class Prover:
     reason, where that one cannot be used; OutOfMemory where it lacks the memory) or an open backend.
     ``repeated`` says that many proofs are to come: a GPU then first makes tables of the key's points as
     its memory allows (seconds for the largest keys, a seventh less time for every sum). ``on_phase`` is
-    called with the name of each phase as it begins. A Prover may be used from several threads: up to
-    ``lanes`` proofs are in work at once, of which one computes while others' vectors are copied and their
-    proofs are finished; further ones wait in order of arrival. That is by default two on a GPU whose memory
-    holds the vectors of both, one on a CPU. ``close`` (or leaving the ``with`` block) waits for the proofs in
-    work, refuses those that still wait, and lets go of the key; no thread outlives a call. ``timeline`` has
-    the spans of the last proofs, those that failed included, and of loading the key.
+    called with the name of each phase as it begins. A Prover may be used from several threads: up to ``lanes``
+    proofs (1 to 4, else FormatError) are in work at once, of which one computes while others' vectors are
+    copied and their proofs are finished; further ones wait in order of arrival. That is by default two on a GPU
+    whose memory holds the vectors of both, one on a CPU. ``close`` (or leaving the ``with`` block) waits for
+    the proofs in work, refuses those that still wait, and lets go of the key; no thread outlives a call.
+    ``timeline`` has the spans of the last proofs, those that failed included, and of loading the key.
     """
 
     def __init__(
@@ -123,7 +123,8 @@ class Prover:
         ``witness`` is Scalars or what :func:`cuzk.load_witness` takes, ``evaluations`` A w, B w and C w where the
         caller has them: they are not made again then. FormatError or CircuitError where these do not belong
         to the key, UnsatisfiedError where they break the circuit, ProofError where the proof failed its
-        verification and so was withheld.
+        verification and so was withheld, BackendError where a device fails that was asked for by name,
+        CuzkError after ``close``.
         """
         r = self.key.curve.r
         return self.prove_insecure(witness, secrets.randbelow(r), secrets.randbelow(r), evaluations)
