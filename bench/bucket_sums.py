@@ -26,7 +26,7 @@ from cuzk.backends.cuda.tree import Tuning, shorten
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
 from cuzk.bench.inputs import KINDS, distinct, known_points, scalars
 from cuzk.bench.logarithms import dot
-from cuzk.bench.stages import StagedMachine
+from cuzk.bench.stages import TimedMachine
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import KernelError
 from cuzk.prover.devices import thread_count
@@ -44,7 +44,7 @@ class Inputs(NamedTuple):
     expected: bytes
 
 
-class NumberedMachine(StagedMachine):
+class NumberedMachine(TimedMachine):
     """Tells the launches of one kernel apart: round 0, round 1, ..."""
 
     def __init__(self, machine: Machine) -> None:

@@ -9,6 +9,7 @@ buffers are filled first, what that costs by itself.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import mmap
 import tempfile
@@ -107,17 +108,19 @@ def staged(bus: Bus, array: Bytes, threads: int, slots: int, slot: int) -> dict[
     """Through pinned buffers that threads fill."""
     driver = bus.driver
     places = [int(driver.cuMemAllocHost(slot)) for _ in range(slots)]
-    buffers = [np.ctypeslib.as_array((np.ctypeslib.ctypes.c_uint8 * slot).from_address(p)) for p in places]  # fmt: skip
+    buffers = [np.ctypeslib.as_array((ctypes.c_uint8 * slot).from_address(p)) for p in places]
     events = [driver.cuEventCreate(2) for _ in range(slots)]
 
     def run(pool: ThreadPoolExecutor) -> None:
         for turn, at in enumerate(range(0, bus.nbytes, slot)):
-            place, buffer, event = (x[turn % slots] for x in (places, buffers, events))
+            i = turn % slots
+            place, buffer, event = places[i], buffers[i], events[i]
             if turn >= slots:
                 driver.cuEventSynchronize(event)
             size = min(slot, bus.nbytes - at)
             step = -(-size // threads)
-            parts = [(buffer[i : min(i + step, size)], array[at + i : at + min(i + step, size)]) for i in range(0, size, step)]  # fmt: skip
+            cuts = [(first, min(first + step, size)) for first in range(0, size, step)]
+            parts = [(buffer[a:b], array[at + a : at + b]) for a, b in cuts]
             for done in [pool.submit(np.copyto, *part) for part in parts]:
                 done.result()
             driver.cuMemcpyHtoDAsync(bus.memory + at, place, size, bus.stream)

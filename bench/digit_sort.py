@@ -24,7 +24,7 @@ from cuzk.backends.cuda.digits import Digits, Partition, select, sort_digits
 from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
 from cuzk.bench.inputs import KINDS, scalars
-from cuzk.bench.stages import StagedMachine
+from cuzk.bench.stages import TimedMachine
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import KernelError
 from cuzk.prover.devices import thread_count
@@ -129,7 +129,7 @@ def measure(
             flush=True,
         )
         if options.stages:
-            staged = StagedMachine(machine)
+            staged = TimedMachine(machine)
             way(staged)
             for kernel, (count, total) in staged.totals().items():
                 print(f"      {kernel:24s} {count:4d} x {total / count:9.3f} ms", flush=True)

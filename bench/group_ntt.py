@@ -22,7 +22,7 @@ from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.group_ntt import DevicePoints
 from cuzk.backends.cuda.machine import Machine
 from cuzk.bench.inputs import uniform
-from cuzk.bench.stages import StagedMachine
+from cuzk.bench.stages import TimedMachine
 from cuzk.bench.synthetic import dense, synthetic_key
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import KernelError
@@ -58,7 +58,7 @@ def measure(machine: Machine, curve: Curve, log_n: int, reps: int, stages: bool)
     for name, run in work.items():
         print(f"  {name:14s} {least(run, repeat=reps).wall / 1e3:9.3f} s", flush=True)
     if stages:
-        staged = StagedMachine(machine)
+        staged = TimedMachine(machine)
         DevicePoints(staged, curve, threads).transform(points, one, root)
         for stage, (count, total) in staged.totals().items():
             print(f"      {stage:24s} {count:4d} x {total / count:9.3f} ms", flush=True)

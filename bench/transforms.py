@@ -23,7 +23,7 @@ from cuzk import _core
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.backends.cuda.ntt import Transforms
 from cuzk.bench.inputs import uniform
-from cuzk.bench.stages import StagedMachine
+from cuzk.bench.stages import TimedMachine
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import KernelError
 from cuzk.prover.devices import thread_count
@@ -100,7 +100,7 @@ def measure(machine: Machine, curve: Curve, log_n: int, options: argparse.Namesp
             least = (products * BY_CONSTANT[curve.name] / PRODUCTS_PER_MS) * (1 << log_n)
             print(f"  {name:16s} {spent:9.3f} ms  bound {least / spent:5.2f}", flush=True)
             if options.stages:
-                staged = StagedMachine(machine)
+                staged = TimedMachine(machine)
                 timed_apart = Transforms(staged, curve, log_tile=tile)
                 work(timed_apart)  # makes the table
                 staged.begin()

@@ -14,7 +14,9 @@ from typing import Any
 
 from cuzk.backends import Buffer, Workload
 from cuzk.curves import Curve
+from cuzk.errors import KernelError
 from cuzk.r1cs import SparseMatrix
+from cuzk.timeline import Timeline
 from cuzk.vectors import Affine, Points, Scalars, unpack
 
 Fp2 = tuple[int, int]
@@ -122,6 +124,8 @@ class ReferenceBackend:
 
     def __init__(self, curve: Curve) -> None:
         self.curve = curve
+        self.timeline = Timeline()
+        self.lanes = 1
 
     def scalars(self, values: list[int], *, montgomery: bool = True) -> Buffer:
         return Buffer(self.curve, "scalar", len(values), montgomery, values)
@@ -131,7 +135,8 @@ class ReferenceBackend:
             raise TypeError(f"a buffer of {type(buffer.data)}")
         return buffer.data
 
-    def plan(self, work: Workload) -> int:  # noqa: ARG002
+    def plan(self, work: Workload) -> int:
+        self.lanes = work.lanes
         return 0
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
@@ -141,6 +146,18 @@ class ReferenceBackend:
             return Buffer(self.curve, value.group, len(value), True, affine_points(value))
         rows = [value.row(i) for i in range(value.rows)]
         return Buffer(self.curve, "matrix", value.rows, False, rows)
+
+    def stage(self, values: Scalars) -> Buffer:
+        return self.put(values)
+
+    def settle(self, buffer: Buffer) -> None:
+        pass
+
+    def beside(self) -> ReferenceBackend:
+        return self
+
+    def notes(self) -> list[str]:
+        return []
 
     def get(self, buffer: Buffer) -> Scalars | Points:
         values = self.ints(buffer)
@@ -152,6 +169,12 @@ class ReferenceBackend:
         w, rows = self.ints(witness), self.ints(matrix)
         values = [sum(c * w[j] for c, j in row) % self.curve.r for row in rows]  # type: ignore[attr-defined]
         return self.scalars(values + [0] * (size - len(values)))
+
+    def padded(self, values: Buffer, size: int) -> Buffer:
+        given = self.ints(values)
+        if len(given) > size:
+            raise KernelError(f"reference: padded: expected at most {size}, found {len(given)}")
+        return self.scalars(given + [0] * (size - len(given)))
 
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
         r, x, n = self.curve.r, self.ints(values), values.length

@@ -86,6 +86,7 @@ def calls() -> dict[str, Call]:
         "r1cs_fill": name | {"data": r1cs_bytes(), "constraints": 1, "row_ptrs": triple,
                              "wires": [np.zeros(n, np.uint32) for n in (1, 0, 0)],
                              "coefficients": [np.zeros(n, np.uint32) for n in (1, 0, 0)]},
+        "copy_bytes": {"target": np.zeros(9, np.uint8), "source": np.arange(9, dtype=np.uint8)},
         "number_values": {"records": np.zeros((2, 40), np.uint8), "offset": 4, "seed": two, "out": np.zeros(2, np.uint32)},
     }  # fmt: skip
 
@@ -93,9 +94,12 @@ def calls() -> dict[str, Call]:
 UNTHREADED = {"field_op", "weighted_sum", "pairing", "r1cs_terms", "r1cs_fill", "number_values"}
 ANY_WIDTH = {("bit_reverse", "values"), ("number_values", "records")}
 WRITTEN = {"out", "row_ptrs"}
-WRITTEN_BY = {("ntt", "values"), ("group_ntt", "points"), ("bit_reverse", "values")} | {
-    ("r1cs_fill", name) for name in ("wires", "coefficients")
-}
+WRITTEN_BY = {
+    ("copy_bytes", "target"),
+    ("ntt", "values"),
+    ("group_ntt", "points"),
+    ("bit_reverse", "values"),
+} | {("r1cs_fill", name) for name in ("wires", "coefficients")}
 
 
 def run(name: str, call: Call, threads: int = 1) -> Any:

@@ -21,6 +21,7 @@ RANKS = {
     "errors": 0,
     "curves": 1,
     "timeline": 1,
+    "trace": 1,
     "config": 1,
     "constants": 2,
     "vectors": 2,
@@ -49,10 +50,12 @@ CUDA = {"backends.cuda.device", "backends.cuda.kernels"}  # may import cuda.bind
 BELOW_MACHINE = {
     "device",
     "card",
+    "clock",
     "driver",
     "staging",
     "pins",
     "stream",
+    "queues",
     "kernels",
     "cache",
 }  # of backends/cuda
@@ -123,6 +126,18 @@ def test_the_cuda_backend_knows_a_machine_and_no_driver() -> None:
             if isinstance(node, ast.ImportFrom):
                 names = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
                 assert not names & below, f"{path.name}: line {node.lineno}"
+
+
+def test_the_table_of_the_cuda_backend_is_complete_and_true() -> None:
+    text = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text()
+    table = text.split("## The CUDA backend")[1].split("```")[1]
+    rows = [
+        re.match(r" *([a-z_0-9]+(?:, [a-z_0-9]+)*)(?:  |$)", line) for line in table.splitlines()
+    ]
+    named = [name for row in rows if row for name in row[1].split(", ")]
+    assert sorted(named) == sorted(p.stem for p in (SOURCE / "backends" / "cuda").glob("*.py"))
+    sources = set(re.findall(r"[a-z_0-9]+\.(?:cu|hpp)\b", table))
+    assert sources <= {path.name for path in (NATIVE / "gpu").iterdir()}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
@@ -200,8 +215,8 @@ def test_no_vague_names() -> None:
 
 def test_public_names() -> None:
     assert set(cuzk.__all__) == {
-        "BLS12_381", "BN254", "Circuit", "CuzkError", "Proof", "Prover", "ProvingKey", "Report",
-        "Result", "VerifyingKey", "load_circuit", "load_key", "load_proof", "load_public",
+        "BLS12_381", "BN254", "Circuit", "CuzkError", "Evaluations", "Proof", "Prover", "ProvingKey",
+        "Report", "Result", "VerifyingKey", "load_circuit", "load_key", "load_proof", "load_public",
         "load_verifying_key", "load_witness", "msm", "ntt", "prepare_key", "verify", "verify_batch",
     }  # fmt: skip
     for name in cuzk.__all__:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         load_witness,
     )
     from cuzk.primitives import msm, ntt
+    from cuzk.prover.evaluations import Evaluations
     from cuzk.prover.prepare import prepare_key
     from cuzk.prover.report import Report
     from cuzk.prover.session import Prover, Result
@@ -38,6 +39,7 @@ __all__ = [
     "BN254",
     "Circuit",
     "CuzkError",
+    "Evaluations",
     "Proof",
     "Prover",
     "ProvingKey",
@@ -71,6 +73,7 @@ _HOME = {
         "load_witness",
     ),
     "cuzk.primitives": ("msm", "ntt"),
+    "cuzk.prover.evaluations": ("Evaluations",),
     "cuzk.prover.prepare": ("prepare_key",),
     "cuzk.prover.report": ("Report",),
     "cuzk.prover.session": ("Prover", "Result"),

@@ -115,6 +115,7 @@ def r1cs_fill(  # fill pass: CSR arrays of A, B, C (row_ptrs may be longer than 
     curve: str, data: NDArray[np.uint8], constraints: int,
     row_ptrs: list[U64], wires: list[U32], coefficients: list[U32],
 ) -> U64: ...
+def copy_bytes(target: NDArray[np.uint8], source: NDArray[np.uint8], threads: int) -> None: ...  # (n,) each
 def number_values(  # records (n, stride) bytes: 32-byte values at `offset` numbered by first use after the distinct values of `seed` (m, 4); out (n,); returns all values (k, 4)
     records: NDArray[np.uint8], offset: int, seed: U64, out: U32
 ) -> U64: ...

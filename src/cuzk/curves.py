@@ -20,9 +20,9 @@ from cuzk.errors import FormatError
 GROUPS = ("g1", "g2")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curve:
-    """One row of data.  ``p`` base field, ``r`` scalar field, ``x`` the parameter of the family."""
+    """One row of data, one object each, compared by identity.  ``p`` base field, ``r`` scalar field, ``x`` the parameter of the family."""
 
     name: str
     title: str

@@ -15,7 +15,9 @@ from cuzk.backends import Backend, Workload
 from cuzk.backends.cpu import CpuBackend
 from cuzk.backends.cuda import CudaBackend
 from cuzk.curves import BLS12_381, BN254, CURVES, Curve
+from cuzk.errors import FormatError, KernelError
 from cuzk.r1cs import SparseMatrix
+from cuzk.timeline import Timeline
 from cuzk.vectors import Affine, Points, Scalars
 from emulator import EmulatedMachine
 from reference import ReferenceBackend
@@ -169,6 +171,26 @@ def test_extend(backend: Backend, log_n: int, count: int) -> None:
     given = [backend.put(montgomery(backend, values(x, 1))) for x in coefficients]
     extended = backend.extend(given, root, g)
     assert [ints(backend, y) for y in extended] == [values(x, g) for x in coefficients]
+
+
+@pytest.mark.parametrize("form", ["plain", "montgomery"])
+@pytest.mark.parametrize(("n", "size"), [(1, 1), (5, 8), (8, 8), (3, 7), (0, 4), (300, 512)])
+def test_padded(backend: Backend, form: str, n: int, size: int) -> None:
+    x = sample(backend.curve, n)
+    given = backend.put(Scalars.from_ints(backend.curve, x, montgomery=form == "montgomery"))
+    found = backend.padded(given, size)
+    assert (found.length, found.montgomery) == (size, True)
+    assert ints(backend, found) == x + [0] * (size - n)
+    assert ints(backend, given) == x
+    if size.bit_count() == 1:
+        root = backend.curve.root_of_unity(size.bit_length() - 1)
+        y = backend.ntt(backend.padded(given, size), root, inverse=True)
+        assert ints(backend, backend.ntt(y, root)) == x + [0] * (size - n)
+
+
+def test_padded_refuses(backend: Backend) -> None:
+    with pytest.raises(KernelError, match="padded: expected at most 4"):
+        backend.padded(backend.put(montgomery(backend, [1] * 5)), 4)
 
 
 def test_pointwise(backend: Backend) -> None:
@@ -325,3 +347,56 @@ def test_marks_are_in_order(backend: Backend) -> None:
 
 def test_free_bytes_is_plausible(backend: Backend) -> None:
     assert backend.free_bytes() > 1 << 20
+
+
+def test_staged_vectors_are_put(backend: Backend) -> None:
+    """They are used before they are settled, and may be settled when they were consumed."""
+    r, root = backend.curve.r, backend.curve.root_of_unity(3)
+    a, b = (sample(backend.curve, 8, seed) for seed in (1, 2))
+    given = [montgomery(backend, x) for x in (a, b)]
+    first, second = (backend.stage(x) for x in given)
+    product = backend.pointwise(first, second)
+    spectrum = backend.ntt(first, root)
+    for buffer in (first, second, product):
+        backend.settle(buffer)
+    backend.settle(second)
+    assert ints(backend, product) == [x * y % r for x, y in zip(a, b, strict=True)]
+    assert ints(backend, backend.ntt(spectrum, root, inverse=True)) == a
+    assert backend.notes() == []
+
+
+def test_staged_scalars_are_below_r(backend: Backend) -> None:
+    """Said by one of the two steps, by number."""
+    if backend.name == "reference":
+        pytest.skip("its integers are reduced")
+    words = Scalars.from_ints(backend.curve, sample(backend.curve, 8)).words.copy()
+    words[5] = words[6] = 2**64 - 1
+    with pytest.raises(FormatError, match=r"^scalar 5: expected a value below"):
+        backend.settle(backend.stage(Scalars(backend.curve, words)))
+
+
+def test_lanes_share_points_and_matrices(backend: Backend) -> None:
+    """A lane beside uses what the first one put, and the other way round; vectors are its own."""
+    curve, wires = backend.curve, 12
+    backend.plan(Workload(4, wires, ((16, 32, 5),), (("g1", 3),), lanes=2))
+    assert backend.lanes == 2
+    lane = backend.beside()
+    assert lane.lanes == 2
+    assert lane.timeline is backend.timeline
+    matrix, w = random_matrix(curve, 16, wires), sample(curve, wires)
+    rows = [sum(c * w[j] for c, j in matrix.row(i)) % curve.r for i in range(16)]
+    points = Points.from_affine(curve, "g1", [multiple(curve, "g1", k) for k in (2, 3, 5)])
+    there, bases = backend.put(matrix), lane.put(points)
+    assert lane.resident_bytes() == backend.resident_bytes()
+    for each in (lane, backend):
+        witness = each.stage(Scalars.from_ints(curve, w))
+        assert ints(each, each.product(there, witness, 16)) == rows
+        total = each.msm(bases, witness, range(4, 7))
+        assert total.affine() == multiple(curve, "g1", 2 * w[4] + 3 * w[5] + 5 * w[6])
+        each.settle(witness)
+
+
+def test_a_backend_records_where_it_is_told(backend: Backend) -> None:
+    timeline = Timeline()
+    backend.timeline = timeline
+    assert backend.timeline is timeline

@@ -20,7 +20,7 @@ from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import BackendError, DeviceUnavailable, FormatError, KernelError, OutOfMemory
 from cuzk.groth16 import SNARKJS, ProvingKey
 from cuzk.prover import devices
-from cuzk.prover.lane import DOUBTED
+from cuzk.prover.placement import DOUBTED
 from cuzk.prover.report import Report
 from cuzk.prover.session import Prover
 from cuzk.vectors import Points, Scalars

@@ -32,21 +32,25 @@ R, S = 2**200 + 17, 2**240 + 99
 
 
 class FailingMachine(EmulatedMachine):
-    """The allocation or the launch before which ``allocs`` or ``launches_left`` come to 0 fails, and only that."""
+    """The allocation or the launch before which ``allocs`` or ``launches_left`` come to 0 fails, and only that.
+
+    On whichever stream: the first machine counts.
+    """
 
     allocs = launches_left = 0
+    _main: FailingMachine
 
     def alloc(self, nbytes: int) -> Memory:
-        self.allocs -= 1
-        if self.allocs == 0:
+        self._main.allocs -= 1
+        if self._main.allocs == 0:
             raise OutOfMemory(f"{self.name}: asked for {nbytes} bytes: this one fails")
         return super().alloc(nbytes)
 
     def launch(
         self, unit: Unit, kernel: str, blocks: int, threads: int, *args: Memory | int, shared: int = 0
     ) -> None:  # fmt: skip
-        self.launches_left -= 1
-        if self.launches_left == 0:
+        self._main.launches_left -= 1
+        if self._main.launches_left == 0:
             raise KernelError(f"{self.name}: kernel {kernel}: this one fails")
         super().launch(unit, kernel, blocks, threads, *args, shared=shared)
 

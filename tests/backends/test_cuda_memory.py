@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cuzk.backends import Workload
-from cuzk.backends.cuda.memory import SHORTEST, SPARED, MemoryPlan, share
+from cuzk.backends.cuda.memory import (
+    SHORTEST,
+    SPARED,
+    UNCUT,
+    MemoryPlan,
+    StreamedBytes,
+    share,
+)
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import OutOfMemory
@@ -51,24 +60,101 @@ def test_sums_are_cut_before_points_stay_out() -> None:
     everything = plan(BN254, 24, H200)
     tight = plan(BN254, 24, everything.total - extra("g1", 2 << 24))
     assert tight.points == everything.points
-    assert SHORTEST <= tight.chunk < 1 << 24
+    assert UNCUT <= tight.chunk < 1 << 24
     assert plan(BN254, 24, H200, longest=1 << 21).chunk == 1 << 21
 
 
-def test_points_stay_out_last() -> None:
-    work = workload(24)
-    found = plan(BLS12_381, 24, points_bytes(BLS12_381, work))
-    assert found.chunk == SHORTEST
-    assert 0 < found.points < points_bytes(BLS12_381, work)
+def test_points_leave_in_order() -> None:
+    """Sums are cut in half before any points leave; then h's, those in G2, and the others from the end."""
+    work, seen = workload(24), []
+    for part in range(64, 15, -1):
+        free = part * points_bytes(BLS12_381, work) // 16
+        found = plan(BLS12_381, 24, free)
+        staying = [
+            8 * BLS12_381.point_words(group) * n
+            for (group, n), stays in zip(work.queries, found.stay, strict=True)
+            if stays
+        ]
+        assert found.points == sum(staying)
+        if any(found.stay):
+            assert UNCUT <= found.chunk <= 1 << 24
+        state = "".join("ab2lh"[i] for i, stays in enumerate(found.stay) if stays)
+        if state not in seen:
+            seen.append(state)
+    order = ["ab2lh", "ab2l", "abl", "ab", "a", ""]
+    assert seen == [state for state in order if state in seen]
+    assert len(seen) > 3
+
+
+def test_batches_get_shorter_last() -> None:
+    found = plan(BLS12_381, 24, 6 << 30)
+    assert (found.stay, found.points) == ((False,) * 5, 0)
+    assert SHORTEST <= found.chunk < UNCUT
+
+
+def test_everything_streamed() -> None:
+    found = share(BLS12_381, workload(20), H200, sums, extra, streamed=True)
+    assert (found.stay, found.points, found.chunk) == ((False,) * 5, 0, 1 << 20)
+    assert found.total < plan(BLS12_381, 20, H200).total
+
+
+def test_streamed_sums_have_the_room_they_ask_for() -> None:
+    """And slots that stay while vectors are transformed."""
+    work, asked = workload(20), set()
+
+    def streamed(group: str, n: int, batch: int) -> int:
+        asked.add((group, n, batch))
+        return 5 << 30
+
+    def slots(group: str, n: int, batch: int) -> int:
+        assert (group, n, batch) in asked
+        return 1 << 30
+
+    def total(streamed: StreamedBytes, ring: StreamedBytes) -> int:
+        return share(
+            BN254,
+            work,
+            1 << 34,
+            sums,
+            extra,
+            streamed=True,
+            streamed_bytes=streamed,
+            ring_bytes=ring,
+        ).total
+
+    both = total(streamed, slots)
+    assert both - total(streamed, lambda *_: 0) == 1 << 30
+    assert both > 6 << 30
+    assert asked == {("g1", 1 << 20, 1 << 20), ("g2", 1 << 20, 1 << 20)}
+    none = total(lambda *_: 0, lambda *_: 0)
+    assert total(lambda *_: 0, lambda *_: 77) == none + 77
+
+
+@pytest.mark.parametrize("log_n", [10, 20, 22])
+def test_lanes_where_nothing_gives_way(curve: Curve, log_n: int) -> None:
+    """As many as have all that one has, sums and vectors each, points and matrices once."""
+    one = plan(curve, log_n, H200)
+    asked = replace(workload(log_n), lanes=3)
+    assert one.lanes == 1
+    found = share(curve, asked, H200, sums, extra)
+    assert found.lanes == 3
+    assert (found.points, found.chunk, found.stay) == (one.points, one.chunk, one.stay)
+    assert one.total < found.total < 3 * one.total
+    lane = (found.total - one.total) // 2
+    for usable, lanes in ((found.total, 3), (found.total - 1, 2), (one.total + lane - 1, 1)):
+        free = -(-usable * SPARED // (SPARED - 1))
+        while free - free // SPARED > usable:
+            free -= 1
+        less = share(curve, asked, free, sums, extra)
+        assert (less.lanes, less.points, less.chunk) == (lanes, one.points, one.chunk)
 
 
 def test_the_largest_domain(curve: Curve) -> None:
     found = plan(curve, 27, H200)
-    assert found.chunk >= SHORTEST
-    assert found.chunk < 1 << 27
+    assert UNCUT <= found.chunk < 1 << 27
     less = plan(curve, 27, 64 << 30)
-    assert (less.chunk, less.points > 0) == (SHORTEST, True)
     assert less.points < points_bytes(curve, workload(27))
+    assert not less.stay[-1]
     with pytest.raises(OutOfMemory, match=r"2\^28 rows and 268435456 wires needs [0-9]+ bytes"):
         plan(curve, 28, 1 << 34)
 

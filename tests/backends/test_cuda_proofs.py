@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,12 @@ import pytest
 from numpy.typing import NDArray
 
 from circuits import chain, cubic, tangle
+from cuzk.backends import cuda
 from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.buffers import bases_of
 from cuzk.backends.cuda.device import CudaMachine
 from cuzk.backends.cuda.machine import Machine, Memory
-from cuzk.backends.cuda.memory import SPARED
+from cuzk.backends.cuda.memory import MemoryPlan, share
 from cuzk.circuit import Circuit
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import FormatError, OutOfMemory
@@ -28,6 +30,7 @@ from cuzk.load import load_key, load_witness
 from cuzk.prover.resident import reside, workload
 from cuzk.prover.session import Prover, Result
 from cuzk.setup import Secrets, insecure_setup, prepare
+from cuzk.vectors import Points
 from cuzk.verifier import verify
 from emulator import EmulatedMachine
 from independent import accepts
@@ -47,8 +50,8 @@ FIXTURES = [
 ]
 
 
-def emulated(curve: Curve, **options: int) -> CudaBackend:
-    return CudaBackend(curve, EmulatedMachine(), **options)
+def emulated(curve: Curve, *, longest_sum: int | None = None, threads: int = 1) -> CudaBackend:
+    return CudaBackend(curve, EmulatedMachine(), longest_sum=longest_sum, threads=threads)
 
 
 def same(left: Proof, right: Proof) -> bool:
@@ -173,28 +176,27 @@ def test_a_flipped_bit_is_found_and_made_good(faults: int, retries: int) -> None
     assert result.report.device == (machine.name if retries == 1 else "cpu")
 
 
-def planned(key: ProvingKey, circuit: Circuit) -> int:
-    machine = EmulatedMachine(SMALL)
-    backend = CudaBackend(key.curve, machine)
-    return backend.plan(workload(key, circuit.matrices()))
+@pytest.mark.parametrize("stay", [(True, False, True, False, True), (False, True, False, True, False)])  # fmt: skip
+def test_points_that_stay_in_host_memory(
+    curve: Curve, stay: tuple[bool, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Resident and streamed sums in one proof, as a plan of a smaller card has them."""
 
+    def some(*args: Any, **given: Any) -> MemoryPlan:
+        return replace(share(*args, **given), stay=stay)
 
-def test_points_that_stay_in_host_memory(curve: Curve) -> None:
-    """Another process holds so much that some of the key's points have no room."""
+    monkeypatch.setattr(cuda, "share", some)
     circuit = cubic(curve)
     key = key_of(circuit)
-    whole = planned(key, circuit)
-    machine = EmulatedMachine(SMALL)
-    usable = whole - key.b_g2.points.words.nbytes
-    held = machine.alloc(SMALL - usable - usable // (SPARED - 1) - 1)
-    backend = CudaBackend(curve, machine)
+    backend = CudaBackend(curve, EmulatedMachine(SMALL))
     equal_to_the_cpu(key, circuit, backend)
+    backend.plan(workload(key, circuit.matrices()))
     resident = reside(key, circuit.matrices(), backend)
     queries = (resident.a, resident.b_g1, resident.b_g2, resident.l, resident.h)
-    stay = [isinstance(bases_of(query.points).points, Memory) for query in queries]
-    assert any(stay)
-    assert not all(stay)
-    del held
+    points = [bases_of(query.points).points for query in queries]
+    assert tuple(isinstance(each, Memory) for each in points) == stay
+    away = {f"{len(p)} points in {p.group}" for p in points if isinstance(p, Points)}
+    assert {note.partition(":")[0] for note in backend.notes()} == away
 
 
 def test_no_memory_is_a_typed_error_and_the_device_stays_usable(curve: Curve) -> None:

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from cuzk.backends import Buffer, Workload
 from cuzk.backends.cuda.buffers import Bases, Vector
 from cuzk.backends.cuda.digits import CAPACITY, ROWS, Partition, sort_digits
-from cuzk.backends.cuda.machine import Memory, Unit
+from cuzk.backends.cuda.machine import Memory, Pin, Unit
 from cuzk.backends.cuda.memory import share
 from cuzk.backends.cuda.msm import Sums
 from cuzk.backends.cuda.ntt import Transforms
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import BLS12_381, BN254, Curve
-from cuzk.errors import KernelError, OutOfMemory
+from cuzk.errors import KernelError, OutOfMemory, PinningRefused
+from cuzk.timeline import Span, Timeline
 
 H200 = 139 << 30
 BLOCK_SHARED = 227 << 10
@@ -32,10 +33,24 @@ class Ledger:
     """Addresses that nothing is behind; counts bytes, and the most at once."""
 
     name, title, processors = "cuda:nothing", "nothing", 132
+    track = "cuda:nothing compute"
 
     def __init__(self, limit: int = H200) -> None:
         self.limit, self.used, self.most = limit, 0, 0
         self.launches: list[tuple[str, int, int]] = []
+        self.timeline = Timeline()
+
+    def beside(self, role: str) -> Ledger:  # noqa: ARG002 - one book for all streams
+        return self
+
+    def after(self, mark: object) -> None:
+        assert mark is None
+
+    def pin(self, array: NDArray[Any]) -> Pin:
+        raise PinningRefused(f"{self.name}: {array.nbytes} bytes are nowhere")
+
+    def send(self, memory: Memory, array: NDArray[Any]) -> None:
+        raise KernelError(f"{self.name}: {array.nbytes} of {memory.nbytes} bytes are not pinned")
 
     def alloc(self, nbytes: int) -> Memory:
         if self.used + nbytes > self.limit:
@@ -46,6 +61,9 @@ class Ledger:
 
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
         assert array.nbytes <= memory.nbytes
+
+    def upload_plain(self, memory: Memory, array: NDArray[Any]) -> None:
+        self.upload(memory, array)
 
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         assert array.nbytes <= memory.nbytes
@@ -79,6 +97,17 @@ class Ledger:
     def milliseconds(self, start: object, end: object) -> float:
         assert start is end is None
         return 0.0
+
+    def wait(self, mark: object) -> None:
+        assert mark is None
+
+    def moment(self, mark: object) -> float:
+        assert mark is None
+        return 0.0
+
+    def record(self, name: str, start: object, end: object, **facts: str | int | float) -> None:
+        assert start is end is None
+        self.timeline.add(Span(self.track, name, 0.0, 0.0, facts))
 
 
 class Owner:

@@ -163,6 +163,34 @@ def test_equal_and_opposite_points_only(curve: Curve) -> None:
     expect_sums(points, entries, keys, sums)
 
 
+LENGTHS = [1, 2, 30, 31, 32, 33, 34, 1, 1, 3, 3, 64, 65, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        LENGTHS * 4,
+        [*LENGTHS, 4096 - sum(LENGTHS) - 1, 7, *LENGTHS],  # seven go on in the second block from an odd place
+        [*LENGTHS, 4096 - sum(LENGTHS) - 2, 2, *LENGTHS],
+        [4095, 33, *LENGTHS],
+        pytest.param([1, 8199, *LENGTHS, 4090, 3], marks=pytest.mark.slow),
+        pytest.param([4095 - 40, 6, 9000, 1, 1, 1], marks=pytest.mark.slow),
+    ],
+)  # fmt: skip
+def test_half_of_each_key_is_left(lengths: list[int]) -> None:
+    """Wherever its entries lie, in one block or across several."""
+    rng, points = random.Random(9), pool("bn254", "g1")
+    entries = [
+        (key, rng.randrange(40) | rng.choice([0, MINUS]))
+        for key, length in enumerate(lengths)
+        for _ in range(length)
+    ]
+    tuning = Tuning(1 << 20, 1 << 16, 64, 8, least_rounds=2)
+    keys, sums = run(points, entries, tuning=tuning, width=7)
+    expect_sums(points, entries, keys, sums)
+    assert [keys.count(key) for key in range(len(lengths))] == [-(-n // 4) for n in lengths]
+
+
 @pytest.mark.parametrize("n", [0, 1, 2, 500])
 def test_count_below_capacity(curve: Curve, n: int) -> None:
     """What lies past the count is not read: rubbish there would be rows out of range."""
@@ -202,7 +230,7 @@ def test_blocks_that_take_turns(curve: Curve) -> None:
 @pytest.mark.parametrize("capacity", [0, 1, 2, 255, 256, 257, 1000])
 def test_chunks_cover_the_entries(capacity: int) -> None:
     """Even, no longer than was asked for, and not one too many."""
-    shape = Shape.of(WindowPlan.of(CURVES["bn254"], 2), capacity, 256, 1)
+    shape = Shape.of(WindowPlan.of(CURVES["bn254"], 2), capacity, 256, Tuning(1))
     assert shape.chunk % 2 == 0
     assert shape.chunk <= 256
     assert (shape.chunks - 1) * shape.chunk < max(capacity, 1) <= max(shape.chunks * shape.chunk, 1)
@@ -223,7 +251,7 @@ def test_memory_is_what_was_said(curve: Curve, group: str) -> None:
     """The rounds run in the bytes of their shape, and take shorter chunks where there is less."""
     machine, n = Watched(), 3000
     plan, kernels = WindowPlan.of(curve, 3), Kernels(machine, curve, group)
-    shape = Shape.of(plan, n, SMALL.chunk, 1)
+    shape = Shape.of(plan, n, SMALL.chunk, SMALL)
     needed = kernels.bytes(shape, SMALL.depth)
     half = choose_shape(kernels, plan, n, needed - 1, SMALL)
     assert half is not None

@@ -18,7 +18,7 @@ from cuzk.bench.msm import MsmCase
 from cuzk.bench.ntt import NttCase
 from cuzk.bench.prove import ProveCase
 from cuzk.bench.rows import Case
-from cuzk.bench.stages import StagedMachine, staged
+from cuzk.bench.stages import TimedMachine, staged
 from cuzk.bench.synthetic import RECIPES, dense, synthetic_key
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import DeviceUnavailable, KernelError, ProofError
@@ -182,6 +182,8 @@ def test_the_meter(monkeypatch: pytest.MonkeyPatch) -> None:
     ("case", "kernels"),
     [
         (MsmCase("g1", 3), {"accumulate_slices", "sum_lines", "sum_bits", "fetch"}),
+        (MsmCase("g1", 3, points="pinned"), {"accumulate_slices", "sum_lines", "fetch"}),
+        (MsmCase("g2", 3, "witness", "pageable", "deferred"), {"accumulate_slices", "sum_lines"}),
         (NttCase(4), {"divide_pass"}),
         (ProveCase("bellman", 4, 0), {"sparse_rows", "pointwise", "write_selected"}),
     ],
@@ -199,6 +201,19 @@ def test_cases_on_a_gpu(case: Case, kernels: set[str]) -> None:
     assert sum(ms for _, ms in again.stages.values()) <= again.times.wall.most
     lines = again.lines()
     assert [line for line in lines if line.endswith("  " + max(kernels))]
+
+
+def test_a_cpu_copies_no_points() -> None:
+    with pytest.raises(DeviceUnavailable, match="cpu: points are resident: only a GPU copies them"):
+        MsmCase("g1", 3, points="pinned").run(CpuBackend(BN254, 1), 1, 1)
+
+
+def test_pages_that_are_not_pinned_are_not_measured() -> None:
+    machine = EmulatedMachine()
+    machine.pinnable = False
+    backend = CudaBackend(BN254, machine, threads=1)
+    with pytest.raises(KernelError, match="msm: expected pinned points: points in host memory"):
+        MsmCase("g1", 8, points="pinned").run(backend, 1, 1)
 
 
 def test_stages_of_a_cpu() -> None:
@@ -220,7 +235,7 @@ def test_stages_of_a_machine(curve: Curve) -> None:
     """Every launch and copy is counted under its name, and is still done."""
     machine = EmulatedMachine()
     assert isinstance(machine, Machine)
-    staged, n = StagedMachine(machine), 40
+    staged, n = TimedMachine(machine), 40
     words = Scalars.from_ints(curve, range(n), montgomery=True).words
     x, y = (staged.alloc(words.nbytes) for _ in range(2))
     staged.upload(x, words)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cuzk.bench.idle import batches, common, copies, device_of, length, union, uses
+from cuzk.bench.idle import batches, computing, copies, sums, uses
+from cuzk.bench.intervals import common, length, union, without
 from cuzk.timeline import Span
 
 COMPUTE, COPY = "cuda:0 compute", "cuda:0 copy"
@@ -77,9 +78,25 @@ def test_batches_of_a_table() -> None:
         span("cuda:0 compute", "sum", 6, 7, batch=2),
         span("cuda:0 compute", "sum", 9, 10, batch=0),
     ]
+    waits = [
+        span("cuda:0 compute", "wait for cuda:0 copy", 0, 1),
+        span("cuda:0 compute 2", "wait for cuda:0 copy", 2, 2.5),  # while the other computes
+    ]
+    assert batches([*alternating, *waits])[0].between == 2
     first, second = batches(alternating)
     assert (first.count, first.seconds, first.between) == (3, 7, 1)
     assert (second.count, second.seconds, second.between) == (1, 1, 0)
+
+
+def test_batches_are_of_one_sum_whatever_is_done_for_them() -> None:
+    """The digits of the second batch are sorted before the first is added up; the lines come once."""
+    kinds = [("digits", 0, 0, 2), ("digits", 1, 2, 3), ("batch", 0, 4, 6), ("batch", 1, 6, 8), ("lines", 2, 8, 9)]  # fmt: skip
+    one = [span(COMPUTE, name, start, end, batch=i) for name, i, start, end in kinds]
+    again = [span(COMPUTE, s.name, s.start + 10, s.end + 10, **s.facts) for s in one]
+    found = batches([*again, *one])
+    resident = [span(COMPUTE, "sum g2", 5, 5.5), span("MainThread", "sum g1", 0, 9)]
+    assert sums([*again, *resident, *one]) == [9, 0.5, 9]
+    assert [(b.device, b.count, b.seconds, b.between) for b in found] == [("cuda:0", 2, 9, 1)] * 2
 
 
 def test_nothing() -> None:
@@ -92,9 +109,23 @@ def test_nothing() -> None:
     assert copies(instant)[0].gigabytes_per_second == 0
 
 
-def test_devices() -> None:
-    assert device_of("cuda:3 upload") == "cuda:3"
-    assert device_of("MainThread") == device_of("ThreadPoolExecutor-0_0") == ""
+def test_proofs_at_a_time() -> None:
+    """Batches of two proofs in turn are those of two sums where they tell which proof."""
+    found = [
+        span(COMPUTE, "sum", 2 * i + p, 2 * i + p + 1, batch=i, proof=p)
+        for i in range(3)
+        for p in range(2)
+    ]
+    assert [(b.count, b.seconds, b.between) for b in batches(found)] == [(3, 5, 2), (3, 5, 2)]
+
+
+def test_computing() -> None:
+    """Neither while it waits nor while it copies in its own order; a second stream of the device counts."""
+    assert computing(PROOF, (0, 30)) == [(4, 11), (15, 21)]
+    inside = [*PROOF, span(COMPUTE, "copy to device", 16, 18, bytes=9)]
+    assert computing(inside, (5, 20)) == [(5, 11), (15, 16), (18, 20)]
+    second = [*inside, span("cuda:0 compute 2", "quotient", 10, 17)]
+    assert length(computing(second, (5, 20))) == 14
 
 
 # Times are small integers: sums of them are exact.
@@ -128,6 +159,7 @@ def test_intervals_against_single_seconds(left: list[tuple[int, int]], right: li
     assert length(one) == len(ticks(left))
     assert all(a[1] < b[0] for a, b in itertools.pairwise(one))
     assert length(common(one, other)) == len(ticks(left) & ticks(right))
+    assert length(without(one, other)) == len(ticks(left) - ticks(right))
 
 
 @settings(max_examples=60, deadline=None)
@@ -154,3 +186,4 @@ def test_any_spans(found: list[Span], rng: random.Random) -> None:
     rng.shuffle(mixed)
     assert uses(mixed) == uses(found)
     assert copies(mixed) == copies(found)
+    assert computing(mixed, (5, 50)) == computing(found, (5, 50))

@@ -10,6 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,11 @@ from files import files
 import cuzk.cli.app as app
 from circuits import cubic
 from cuzk import _core
+from cuzk.cli.prove import _report_lines
 from cuzk.curves import BLS12_381, CURVES, Curve
 from cuzk.formats.bellman import write_params, write_vk
 from cuzk.groth16 import BELLMAN
+from cuzk.prover.session import Prover
 from cuzk.setup import Secrets, insecure_setup
 
 PHASES = ["evaluate", "quotient", "commit", "assemble", "verify"]
@@ -89,6 +92,39 @@ def test_table_of_phases_goes_to_standard_error(tmp_path: Path) -> None:
     assert "device cpu" in done.err
     assert "\x1b" not in done.err
     assert "\r" not in done.err
+
+
+def test_trace(tmp_path: Path) -> None:
+    made = files("bn254")
+    options = ("--device", "cpu", "--threads", "1", "--trace", "out.json", "--json")
+    done = cuzk("prove", made.zkey, made.wtns, *options, cwd=tmp_path)
+    assert done.status == 0
+    answer = json.loads(done.out)
+    assert answer["trace"] == "out.json"
+    assert names(tmp_path) == ["out.json", "proof.json", "public.json"]
+    events = json.loads((tmp_path / "out.json").read_bytes())["traceEvents"]
+    spans = {event["name"]: event for event in events if event["ph"] == "X"}
+    assert {*PHASES, "load", "check", "total", "commit.b_g2"} <= spans.keys()
+    assert {event["pid"] for event in events} == {0}
+    spent = answer["report"]["milliseconds"]
+    for name in ("load", "total", "quotient"):
+        assert spans[name]["dur"] == pytest.approx(1000 * spent[name], abs=0.01)  # microseconds
+    ended = spans["load"]["ts"] + spans["load"]["dur"]
+    assert ended <= spans["total"]["ts"]
+
+
+def test_no_trace_without_a_proof(tmp_path: Path) -> None:
+    made = files("bn254")
+    (tmp_path / "out.json").write_text("old")
+    done = cuzk("prove", made.zkey, made.false_witness, "--trace", "out.json", cwd=tmp_path)
+    error_line(done, 1)
+    assert names(tmp_path) == ["out.json"]
+    assert (tmp_path / "out.json").read_text() == "old"
+    same = cuzk("prove", made.zkey, made.wtns, "--trace", "./proof.json", cwd=tmp_path)
+    assert error_line(same) == "--trace proof.json: the same file as -o; name another one"
+    nowhere = cuzk("prove", made.zkey, made.wtns, "--trace", "none/out.json", cwd=tmp_path)
+    assert "none does not exist" in error_line(nowhere)
+    assert names(tmp_path) == ["out.json"]
 
 
 def test_bar_on_a_terminal(tmp_path: Path) -> None:
@@ -294,3 +330,13 @@ def test_interrupted(number: signal.Signals, tmp_path: Path) -> None:
     assert err == "cuzk: interrupted; nothing was written\n"
     assert names(tmp_path) == ["p.ptau"]
     assert target.read_text() == "old"
+
+
+def test_notes_have_a_line_each() -> None:
+    made = files("bn254")
+    with Prover(made.zkey, device="cpu") as prover:
+        report = prover.prove(made.wtns).report
+    notes = ["witness: copied through buffers: pages could not be pinned (limit)", "key: streamed"]
+    lines = _report_lines(replace(report, transfers=notes))
+    assert [line for line in lines if line.startswith("note: ")] == [f"note: {n}" for n in notes]
+    assert len(lines) == len(_report_lines(report)) + 2

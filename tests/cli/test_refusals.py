@@ -176,7 +176,7 @@ def test_unsatisfied_witness_keeps_the_old_files(curve: Curve, refused: Callable
     refused("prove", made.zkey, made.false_witness, status=1)
 
 
-@pytest.mark.parametrize("place", ["cuzk.prover.session.prove", "cuzk.formats.source.os.fsync"])
+@pytest.mark.parametrize("place", ["cuzk.prover.attempt.proving", "cuzk.formats.source.os.fsync"])
 def test_interrupted_while_proving_and_while_writing(
     place: str, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,12 +112,22 @@ def library(unit: Unit) -> ctypes.CDLL:
     return loaded
 
 
+class Moment(float):
+    """Seconds; ``place`` says what was done by then: "copy#3", three pieces of work of that stream."""
+
+    place = ""
+
+
 class EmulatedMachine:
     """:class:`cuzk.backends.cuda.machine.Machine` on the host; ``limit`` bytes of memory.
 
     ``refused`` counts allocations that did not fit; ``launches`` records (kernel, blocks, threads) in order.
     Streams beside it do their work at once, too: what is missing between them only the stand-in for the driver
     shows (``driver.py``). ``pinnable`` False: pages cannot be pinned.
+
+    ``events`` is what was asked for, of all streams in the order of asking, each with its number in its stream
+    where it is work: "copy#1: send 96 bytes", "compute: after copy#1", "compute#1: launch accumulate_slices",
+    "compute#2: fetch 96 bytes", "host: wait for compute#2".
     """
 
     name = "cuda:emulated"
@@ -130,18 +140,36 @@ class EmulatedMachine:
         self.refused = 0
         self.pinnable = True
         self.track = f"{self.name} compute"
-        self.timeline = Timeline()
+        self._timelines = [Timeline()]
         self.pins: dict[int, tuple[int, int]] = {}
+        self.events: list[str] = []
+        self._role = "compute"
+        self._done: dict[str, int] = {}  # pieces of work, by role
         self._live: dict[int, int] = {}
         self._main: EmulatedMachine = self
 
     def beside(self, role: str) -> EmulatedMachine:
         other = copy.copy(self)  # the books are shared
         other.track = f"{self.name} {role}"
+        other._role = role
         return other
 
-    def after(self, mark: float) -> None:
+    @property
+    def timeline(self) -> Timeline:
+        return self._timelines[0]
+
+    @timeline.setter
+    def timeline(self, timeline: Timeline) -> None:
+        self._timelines[0] = timeline
+
+    def _work(self, what: str) -> str:
+        count = self._done[self._role] = self._done.get(self._role, 0) + 1
+        self.events.append(f"{self._role}#{count}: {what}")
+        return f"{self._role}#{count}"
+
+    def after(self, mark: Moment) -> None:
         assert mark <= time.perf_counter()
+        self.events.append(f"{self._role}: after {mark.place}")
 
     def pin(self, array: NDArray[Any]) -> Pin:
         if not self._main.pinnable:
@@ -150,9 +178,14 @@ class EmulatedMachine:
 
     def send(self, memory: Memory, array: NDArray[Any]) -> None:
         first, last = array.ctypes.data, array.ctypes.data + array.nbytes
-        if not any(a <= first and last <= b for a, b in self.pins.values()):
+        if not any(a <= first and last <= b for a, b in list(self.pins.values())):
             raise KernelError("cuda: send: expected an array that is pinned")
-        self.upload(memory, array)
+        self._work(f"send {array.nbytes} bytes")
+        self._copy("copy to device", memory.address, array.ctypes.data, array.nbytes, "pinned")
+
+    def wait(self, mark: Moment) -> None:
+        assert mark <= time.perf_counter()
+        self.events.append(f"host: wait for {mark.place}")
 
     def moment(self, mark: float) -> float:
         return mark
@@ -160,10 +193,15 @@ class EmulatedMachine:
     def record(self, name: str, start: float, end: float, **facts: str | int | float) -> None:
         self.timeline.add(Span(self.track, name, start, end, facts))
 
+    def _copy(self, name: str, to: int, source: int, nbytes: int, how: str) -> None:
+        start = self.mark()
+        ctypes.memmove(to, source, nbytes)
+        self.record(name, start, self.mark(), bytes=nbytes, how=how)
+
     @property
     def used(self) -> int:
         """Bytes allocated now."""
-        return sum(self._live.values())
+        return sum(list(self._live.values()))  # other threads free at any time
 
     def alloc(self, nbytes: int) -> Memory:
         if self.used + nbytes > self._main.limit:
@@ -176,24 +214,34 @@ class EmulatedMachine:
 
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
         expect_contiguous(array, memory)
-        ctypes.memmove(memory.address, array.ctypes.data, array.nbytes)
+        self._work(f"upload {array.nbytes} bytes")
+        self._copy("copy to device", memory.address, array.ctypes.data, array.nbytes, "staged")
+
+    def upload_plain(self, memory: Memory, array: NDArray[Any]) -> None:
+        expect_contiguous(array, memory)
+        self._work(f"upload {array.nbytes} bytes")
+        self._copy("copy to device", memory.address, array.ctypes.data, array.nbytes, "pageable")
 
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         expect_contiguous(array, memory)
-        ctypes.memmove(array.ctypes.data, memory.address, array.nbytes)
+        self._work(f"download {array.nbytes} bytes")
+        self._copy("copy to host", array.ctypes.data, memory.address, array.nbytes, "staged")
 
     def fetch(self, memory: Memory, array: NDArray[Any]) -> Callable[[], None]:
         expect_contiguous(array, memory)
+        place = self._work(f"fetch {array.nbytes} bytes")
         found = ctypes.string_at(
             memory.address, array.nbytes
         )  # as it is now, not when it is asked for
 
         def fill() -> None:
+            self.events.append(f"host: wait for {place}")
             ctypes.memmove(array.ctypes.data, found, len(found))
 
         return fill
 
     def fill(self, memory: Memory, byte: int) -> None:
+        self._work(f"fill {memory.nbytes} bytes")
         ctypes.memset(memory.address, byte, memory.nbytes)
 
     def launch(
@@ -208,6 +256,7 @@ class EmulatedMachine:
         if not blocks:
             return
         self.launches.append((kernel, blocks, threads))
+        self._work(f"launch {kernel}")
         words = [a.address if isinstance(a, Memory) else a for a in args]
         expected = library(unit)[f"parameters_{kernel}"]()
         if len(words) != expected:
@@ -223,10 +272,12 @@ class EmulatedMachine:
         return self._main.limit - self.used
 
     def finish(self) -> None:
-        pass
+        self.events.append(f"host: wait for {self._role}#{self._done.get(self._role, 0)}")
 
-    def mark(self) -> float:
-        return time.perf_counter()
+    def mark(self) -> Moment:
+        mark = Moment(time.perf_counter())
+        mark.place = f"{self._role}#{self._done.get(self._role, 0)}"
+        return mark
 
     def milliseconds(self, start: float, end: float) -> float:
         return 1e3 * (end - start)

@@ -36,7 +36,7 @@ from cuzk.errors import (
 from cuzk.formats.iden3.wtns import write_wtns
 from cuzk.formats.iden3.zkey_writer import write_zkey
 from cuzk.groth16 import BELLMAN, SNARKJS, Proof, ProvingKey
-from cuzk.prover import lane
+from cuzk.prover import placement
 from cuzk.prover.session import Prover
 from cuzk.vectors import Points, Scalars, Words
 from cuzk.verifier import verify
@@ -155,7 +155,7 @@ def test_a_script_ends_by_itself(tmp_path: Path) -> None:
         "prover = cuzk.Prover(sys.argv[1], threads=2)\n"  # never closed
         "print(prover.prove(sys.argv[2]).public)\n"
     )
-    source = Path(lane.__file__).resolve().parents[2]
+    source = Path(placement.__file__).resolve().parents[2]
     run = subprocess.run(
         [sys.executable, "-W", "error", "-c", code, tmp_path / "c.zkey", tmp_path / "c.wtns"],
         capture_output=True, text=True, timeout=30, check=False, env={"PYTHONPATH": str(source)},
@@ -178,7 +178,8 @@ def test_report(curve: Curve) -> None:
     ms = report.milliseconds
     msms = {f"commit.{name}" for name in ("a", "b_g1", "b_g2", "l", "h")}
     phases = {"check", "evaluate", "quotient", "commit", "assemble", "verify"}
-    assert set(ms) == {"load", "total"} | phases | msms
+    assert set(ms) == {"load", "total", "wait"} | phases | msms
+    assert (report.lanes, report.transfers) == (1, [])
     on_device = report.device_milliseconds
     assert set(on_device) == {"evaluate", "quotient", "commit"}
     assert all(0 <= spent <= ms[name] for name, spent in on_device.items())
@@ -328,7 +329,7 @@ def test_wrong_result_is_retried_then_made_on_the_cpu(
         kind = CpuBackend if device == "cpu" else FlakyBackend
         return kind(curve, threads), "test"
 
-    monkeypatch.setattr(lane, "open_device", flaky)
+    monkeypatch.setattr(placement, "open_device", flaky)
     monkeypatch.setattr(FlakyBackend, "faults", faults)
     with Prover(key_of(BN254)) as prover:
         result = prover.prove(cubic(BN254).witness())
@@ -409,6 +410,10 @@ def test_memory_limit(curve: Curve) -> None:
         Prover(key_of(curve), threads=1, memory=needed - 1)
     with Prover(key_of(curve), threads=1, memory=needed) as prover:
         prover.prove(cubic(curve).witness())
+    vectors = 32 * (3 * 4 + 4)  # three over the domain and the witness: of each proof in work
+    with Prover(key_of(curve), threads=1, lanes=3) as prover:
+        report = prover.prove(cubic(curve).witness()).report
+    assert report.planned_bytes == needed + 2 * vectors
 
 
 def test_closed_prover() -> None:

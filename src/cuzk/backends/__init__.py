@@ -1,9 +1,9 @@
 """What a device must be able to do to prove: verbs over buffers.
 
-One object is one device, one curve and one queue of work. Work may be asynchronous: a result is waited for
-by ``get``, ``first_nonzero``, ``msm``, what ``start_msm`` returns and ``milliseconds`` alone (a device may
-also wait where it checks what is put). A :class:`Buffer` knows its kind, length and form, so that calls
-have no flags. How a backend orders the elements of a vector inside a buffer (bit-reversed, say) is its own
+One object is one device, one curve and one queue of work, used by one thread at a time: a *lane*; ``beside``
+gives another lane of the same device. Work may be asynchronous: a result is waited for by ``get``,
+``first_nonzero``, ``msm``, what ``start_msm`` returns and ``milliseconds`` alone; ``put`` and ``settle`` wait for
+copies. A :class:`Buffer` knows its kind, length and form, so that calls have no flags. How a backend orders the elements of a vector inside a buffer (bit-reversed, say) is its own
 affair: ``get`` and ``msm`` see natural order.
 """
 
@@ -15,18 +15,20 @@ from typing import Any, Protocol
 
 from cuzk.curves import Curve
 from cuzk.r1cs import SparseMatrix
+from cuzk.timeline import Timeline
 from cuzk.vectors import Points, Scalars
 
 
 @dataclass
 class Buffer:
-    """A vector or matrix on a device; ``data`` is the backend's own."""
+    """A vector or matrix on a device; ``data`` and ``staged`` are the backend's own."""
 
     curve: Curve
     kind: str  # "scalar", "g1", "g2", "matrix"
     length: int
     montgomery: bool
     data: object
+    staged: object = None  # what `settle` waits for, also when the buffer was consumed
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Workload:
     matrices: tuple[tuple[int, int, int], ...]  # rows, terms, dictionary entries of each
     queries: tuple[tuple[str, int], ...]  # group and points of each
     repeated: bool = False  # proofs so many that work on the key pays if it makes each quicker
+    lanes: int = 1  # proofs at a time
 
 
 class Backend(Protocol):
@@ -46,6 +49,12 @@ class Backend(Protocol):
     name: str  # "reference", "cpu", "cuda:0"
     title: str  # what the device calls itself: "NVIDIA H200"
     curve: Curve
+    timeline: Timeline  # where copies, waits and spans of the device are recorded; may be replaced
+
+    @property
+    def lanes(self) -> int:
+        """Proofs at a time that the last plan has room for: at most what it was asked for, 1 without a plan."""
+        ...
 
     def plan(self, work: Workload) -> int:
         """Share out the device's memory, before anything is put: the bytes that a proof takes at most.
@@ -63,6 +72,35 @@ class Backend(Protocol):
         """
         ...
 
+    def stage(self, values: Scalars) -> Buffer:
+        """:meth:`put` in two steps: begins to copy and returns at once where the device can.
+
+        The buffer may be used at once: what uses it comes after the copy. The caller keeps ``values`` alive and
+        unchanged until :meth:`settle`. OutOfMemory as for :meth:`put`.
+        """
+        ...
+
+    def settle(self, buffer: Buffer) -> None:
+        """Wait until all of a staged buffer was copied, for no other work; then its pages are let go.
+
+        FormatError, if not already by :meth:`stage`, names the first scalar that is not below r. The buffer may
+        have been consumed; one that is settled, or was never staged, is left alone. A staged buffer that is
+        dropped instead lets go of its pages when its copy is done.
+        """
+        ...
+
+    def beside(self) -> Backend:
+        """Another lane of the device, for another thread: its own queue of work, the same memory and plan.
+
+        Buffers of points and matrices may be used by all lanes, those of scalars by their own. A device
+        without a queue of its own gives itself.
+        """
+        ...
+
+    def notes(self) -> list[str]:
+        """In words, what was done otherwise than best since the last call, and why."""
+        ...
+
     def get(self, buffer: Buffer) -> Scalars | Points:
         """The buffer's contents in natural order, in the buffer's form."""
         ...
@@ -71,6 +109,13 @@ class Backend(Protocol):
         """matrix * witness (plain form), zero-padded to ``size`` rows, in Montgomery form.
 
         KernelError where the witness has fewer wires than the matrix names or the rows are more than ``size``.
+        """
+        ...
+
+    def padded(self, values: Buffer, size: int) -> Buffer:
+        """A vector in either form as a Montgomery vector of ``size`` elements, zeros at its end.
+
+        KernelError where it is longer.
         """
         ...
 

@@ -25,6 +25,7 @@ from cuzk.backends import Buffer, Workload
 from cuzk.curves import Curve
 from cuzk.errors import DeviceUnavailable, FormatError, KernelError, OutOfMemory
 from cuzk.r1cs import SparseMatrix
+from cuzk.timeline import Timeline
 from cuzk.vectors import Points, Scalars, Words
 
 MEMINFO = Path("/proc/meminfo")
@@ -80,10 +81,13 @@ class CpuBackend:
             raise DeviceUnavailable(f"cpu: expected at least 1 thread, found {threads}")
         self.curve = curve
         self.threads = threads
+        self.timeline = Timeline()
+        self.lanes = 1
         self._twiddles = np.zeros((0, 4), np.uint64)  # of the last root asked for
 
-    def plan(self, work: Workload) -> int:  # noqa: ARG002
-        """The prover plans the host's memory."""
+    def plan(self, work: Workload) -> int:
+        """The prover plans the host's memory, for all lanes."""
+        self.lanes = work.lanes
         return 0
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
@@ -98,6 +102,21 @@ class CpuBackend:
             raise KernelError("cpu: matrix: expected coefficients in Montgomery form")
         self._canonical(value.values, "coefficient")
         return Buffer(self.curve, "matrix", value.rows, True, value)
+
+    def stage(self, values: Scalars) -> Buffer:
+        """There is nothing to copy."""
+        return self.put(values)
+
+    def settle(self, buffer: Buffer) -> None:
+        """It was checked when it was staged."""
+
+    def beside(self) -> CpuBackend:
+        """Itself: calls may come from several threads at once, each has its own native threads."""
+        return self
+
+    def notes(self) -> list[str]:
+        """There is one way only."""
+        return []
 
     def get(self, buffer: Buffer) -> Scalars | Points:
         """A copy of scalars; points are the array that was put."""
@@ -132,6 +151,21 @@ class CpuBackend:
                 self.threads,
             )
         return self._scalars(Vector(out, bit_reversed))
+
+    def padded(self, values: Buffer, size: int) -> Buffer:
+        """A copy in natural order."""
+        if values.length > size:
+            raise KernelError(
+                f"cpu: padded: expected at most {size} elements, found {values.length}"
+            )
+        with native("padded"):
+            given = self._natural(vector(values, "padded")).words
+            out = np.zeros((size, 4), np.uint64)
+            if values.montgomery:
+                out[: len(given)] = given
+            else:
+                _core.to_montgomery(self.curve.name, "fr", given, out[: len(given)], self.threads)
+        return self._scalars(Vector(out))
 
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
         """In place where the memory is this backend's; ``values`` cannot be used afterwards."""

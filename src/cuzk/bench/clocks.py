@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from cuzk.backends import Backend
 from cuzk.backends.cuda.machine import Machine
-from cuzk.bench.stages import StagedMachine
+from cuzk.bench.stages import TimedMachine
 from cuzk.errors import KernelError
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class DeviceClock:
     def __init__(self, machine: Machine) -> None:
         self.mark = machine.mark
         self.milliseconds = machine.milliseconds
-        self.begin = machine.begin if isinstance(machine, StagedMachine) else machine.finish
+        self.begin = machine.begin if isinstance(machine, TimedMachine) else machine.finish
 
 
 def clock_of(backend: Backend) -> Clock:

@@ -8,13 +8,15 @@ that tell the ``batch`` of a sum.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cuzk.timeline import Span
+from cuzk.bench.intervals import Interval, common, length, union, without
+from cuzk.timeline import Fact, Span
 
-Interval = tuple[float, float]
-WAIT = "wait"  # "wait", "wait for a copy": a stream behind a mark of another
+WAIT = "wait"  # and "wait for ...": a stream behind a mark of another, a thread behind anything
+SUM = "sum "  # "sum g1": of resident points, whole
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,11 @@ class Copies:
 
 @dataclass(frozen=True)
 class Batches:
-    """The batches of one streamed sum: between the first's start and the last's end, and how much of it none ran."""
+    """The batches of one streamed sum: from the first's start to the last's end, and how much of it none computed."""
 
-    name: str
+    device: str
     count: int
+    start: float
     seconds: float
     between: float
 
@@ -98,7 +101,7 @@ class Batches:
         """For JSON."""
         part = self.between / self.seconds if self.seconds > 0 else 0.0
         return {
-            "name": self.name,
+            "device": self.device,
             "count": self.count,
             "ms": round(1e3 * self.seconds, 4),
             "between_ms": round(1e3 * self.between, 4),
@@ -127,10 +130,11 @@ def copies(spans: Iterable[Span]) -> list[Copies]:
     result = []
     for (track, name, how), found in sorted(kinds.items()):
         busy = union((s.start, s.end) for s in found)
+        device = found[0].device
         others = union(
             part
             for other, parts in work.items()
-            if other != track and device_of(other) and device_of(other) == device_of(track)
+            if device and other != track and tracks[other][0].device == device
             for part in parts
         )
         nbytes = sum(int(s.facts["bytes"]) for s in found)
@@ -140,64 +144,63 @@ def copies(spans: Iterable[Span]) -> list[Copies]:
 
 
 def batches(spans: Iterable[Span]) -> list[Batches]:
-    """Of every streamed sum of one proof, in the order of their starts.
+    """Of every streamed sum, in the order of their starts.
 
-    Batches tell their place in the sum: a place that is not above the one before it, on one track and under one name,
-    begins another sum. A sum's batches may alternate between tracks of one device.
+    What a sum does for a batch are spans of different names, all with the batch's number. One whose number is not above
+    that of the last one of its name, of the same device and ``proof``, begins another sum. They may alternate
+    between tracks.
     """
-    runs: dict[tuple[str, str], list[list[Span]]] = {}
-    for span in sorted(spans, key=lambda s: (s.start, s.end)):
-        if "batch" not in span.facts or is_wait(span):
-            continue
-        sums = runs.setdefault((device_of(span.track) or span.track, span.name), [])
-        if not sums or int(span.facts["batch"]) <= int(sums[-1][-1].facts["batch"]):
-            sums.append([])
-        sums[-1].append(span)
-    found = sorted(
-        (s for sums in runs.values() for s in sums), key=lambda s: (s[0].start, s[0].name)
-    )
-    return [_batches(s) for s in found]
+    sums: dict[tuple[str, Fact], list[list[Span]]] = {}
+    last: dict[tuple[str, Fact], dict[str, int]] = {}
+    waits: dict[str, list[Interval]] = {}
+    for span in sorted(spans, key=lambda s: (s.start, s.end, s.name)):
+        if is_wait(span):
+            waits.setdefault(span.track, []).append((span.start, span.end))
+        elif "batch" in span.facts:
+            key, number = (span.device, span.facts.get("proof", "")), int(span.facts["batch"])
+            if key not in sums or number <= last[key].get(span.name, -1):
+                sums.setdefault(key, []).append([])
+                last[key] = {}
+            last[key][span.name] = number
+            sums[key][-1].append(span)
+    still = {track: union(found) for track, found in waits.items()}
+    found = sorted((s for of_one in sums.values() for s in of_one), key=lambda s: s[0].start)
+    return [_batches(s, still) for s in found]
+
+
+def sums(spans: Iterable[Span]) -> list[float]:
+    """Seconds of each sum of one proof in the order of their starts, over resident points or streamed.
+
+    On the device, from the first that is queued for it to the last; those on several streams may overlap.
+    """
+    streamed: list[Span] = []
+    whole: list[tuple[float, float]] = []
+    for span in spans:
+        if "batch" in span.facts:
+            streamed.append(span)
+        elif span.device and span.name.startswith(SUM):
+            whole.append((span.start, span.seconds))
+    whole += [(each.start, each.seconds) for each in batches(streamed)]
+    return [seconds for _, seconds in sorted(whole)]
+
+
+def computing(spans: Iterable[Span], window: Interval) -> list[Interval]:
+    """When any stream of a device did work that is no copy, within ``window``.
+
+    A copy in a stream's own order, inside a phase of it, is a time in which the device computes nothing, as a wait is.
+    """
+    found: list[Interval] = []
+    for of_track in _by_track(s for s in spans if s.device).values():
+        inside = [(max(s.start, window[0]), min(s.end, window[1]), s) for s in of_track]
+        still = union((a, b) for a, b, s in inside if is_wait(s) or "bytes" in s.facts)
+        work = union((a, b) for a, b, s in inside if not (is_wait(s) or "bytes" in s.facts))
+        found += without(work, still)
+    return union(found)
 
 
 def is_wait(span: Span) -> bool:
     """Whether a stream or a thread stood still in it."""
     return span.name == WAIT or span.name.startswith(WAIT + " ")
-
-
-def device_of(track: str) -> str:
-    """ "cuda:0" of "cuda:0 compute"; nothing for a thread of the host."""
-    first = track.partition(" ")[0]
-    return first if first.startswith("cuda:") else ""
-
-
-def union(intervals: Iterable[Interval]) -> list[Interval]:
-    """Disjoint intervals in order that cover the same; empty ones vanish."""
-    found: list[Interval] = []
-    for start, end in sorted(i for i in intervals if i[0] < i[1]):
-        if found and start <= found[-1][1]:
-            found[-1] = found[-1][0], max(found[-1][1], end)
-        else:
-            found.append((start, end))
-    return found
-
-
-def common(left: Sequence[Interval], right: Sequence[Interval]) -> list[Interval]:
-    """What two unions both cover."""
-    found, i, j = [], 0, 0
-    while i < len(left) and j < len(right):
-        start, end = max(left[i][0], right[j][0]), min(left[i][1], right[j][1])
-        if start < end:
-            found.append((start, end))
-        if left[i][1] < right[j][1]:
-            i += 1
-        else:
-            j += 1
-    return found
-
-
-def length(intervals: Iterable[Interval]) -> float:
-    """Of disjoint intervals."""
-    return sum(end - start for start, end in intervals)
 
 
 def _by_track(spans: Iterable[Span]) -> dict[str, list[Span]]:
@@ -216,7 +219,11 @@ def _use(track: str, spans: list[Span], window: Interval | None) -> Use:
     return Use(track, start, end, length(work) - length(common(work, waits)), waiting)
 
 
-def _batches(spans: list[Span]) -> Batches:
-    busy = union((s.start, s.end) for s in spans)
-    whole = busy[-1][1] - busy[0][0] if busy else 0.0
-    return Batches(spans[0].name, len(spans), whole, whole - length(busy))
+def _batches(spans: list[Span], still: dict[str, list[Interval]]) -> Batches:
+    """``still``: when each track waited."""
+    busy: list[Interval] = []
+    for track, own in _by_track(spans).items():
+        busy += without(union((s.start, s.end) for s in own), still.get(track, []))
+    whole = max(s.end for s in spans) - spans[0].start
+    count = max(Counter(s.name for s in spans).values())  # what is done once for all is there once
+    return Batches(spans[0].device, count, spans[0].start, whole, whole - length(union(busy)))

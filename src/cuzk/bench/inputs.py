@@ -31,9 +31,9 @@ class Known:
     points: Points
     logarithms: Scalars
 
-    def repeated(self, n: int, threads: int) -> Points:
-        """n points: number i is k_(i mod m) G."""
-        few = self.points.words
+    def repeated(self, n: int, threads: int, first: int = 0) -> Points:
+        """n points: number i is k_((first + i) mod m) G."""
+        few = np.roll(self.points.words, -first, axis=0) if first else self.points.words
         m = len(few)
         words = np.empty((n, few.shape[1]), np.uint64)
 

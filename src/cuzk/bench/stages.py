@@ -11,9 +11,10 @@ from cuzk.backends import Backend
 from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.machine import Machine, Memory, Unit
 from cuzk.errors import DeviceUnavailable
+from cuzk.timeline import Timeline
 
 
-class StagedMachine:
+class TimedMachine:
     """:class:`Machine` over another one; ``totals`` sums device time by kernel, and by copy and fill.
 
     A mark costs some microseconds of the stream, so short kernels show a little long: the sum of all stages is
@@ -25,14 +26,23 @@ class StagedMachine:
         self.name, self.title, self.processors = machine.name, machine.title, machine.processors
         self.alloc, self.free_bytes, self.finish = machine.alloc, machine.free_bytes, machine.finish
         self.mark, self.milliseconds = machine.mark, machine.milliseconds
-        self.track, self.timeline = machine.track, machine.timeline
+        self.track = machine.track
         self.after, self.pin, self.moment = machine.after, machine.pin, machine.moment
-        self.record = machine.record
+        self.record, self.wait = machine.record, machine.wait
         self._marks: list[tuple[str, Any, Any]] = []
 
-    def beside(self, role: str) -> StagedMachine:
+    @property
+    def timeline(self) -> Timeline:
+        """The machine's."""
+        return self._machine.timeline
+
+    @timeline.setter
+    def timeline(self, timeline: Timeline) -> None:
+        self._machine.timeline = timeline
+
+    def beside(self, role: str) -> TimedMachine:
         """Another stream, timed by itself; its totals are its own."""
-        return StagedMachine(self._machine.beside(role))
+        return TimedMachine(self._machine.beside(role))
 
     def send(self, memory: Memory, array: NDArray[Any]) -> None:
         """As the machine's, timed as "send"."""
@@ -41,6 +51,10 @@ class StagedMachine:
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
         """As the machine's, timed as "upload"."""
         self._timed("upload", lambda: self._machine.upload(memory, array))
+
+    def upload_plain(self, memory: Memory, array: NDArray[Any]) -> None:
+        """As the machine's, timed as "upload"."""
+        self._timed("upload", lambda: self._machine.upload_plain(memory, array))
 
     def download(self, memory: Memory, array: NDArray[Any]) -> None:
         """As the machine's, timed as "download": from here on the host waits."""
@@ -92,9 +106,9 @@ class StagedMachine:
 
 
 def stages_of(backend: Backend) -> dict[str, tuple[int, float]]:
-    """Totals of a backend on a StagedMachine since its last sample began; nothing on another."""
+    """Totals of a backend on a TimedMachine since its last sample began; nothing on another."""
     machine = getattr(backend, "machine", None)
-    return machine.totals() if isinstance(machine, StagedMachine) else {}
+    return machine.totals() if isinstance(machine, TimedMachine) else {}
 
 
 def staged(backend: Backend, threads: int) -> Backend:
@@ -102,4 +116,4 @@ def staged(backend: Backend, threads: int) -> Backend:
     machine = getattr(backend, "machine", None)
     if not isinstance(machine, Machine):
         raise DeviceUnavailable(f"stages: expected a GPU, found {backend.name}: take --device cuda")
-    return CudaBackend(backend.curve, StagedMachine(machine), threads=threads)
+    return CudaBackend(backend.curve, TimedMachine(machine), threads=threads)

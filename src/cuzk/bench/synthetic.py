@@ -122,15 +122,24 @@ def _taken(w: Scalars, wires: range | NDArray[np.uint32]) -> Scalars:
     return Scalars(w.curve, w.words[wires])
 
 
-def synthetic_key(matrices: Matrices, recipe: str, threads: int) -> SyntheticKey:
-    """A key of the shape that ``recipe`` gives this circuit, of points whose logarithms are known."""
+def synthetic_key(
+    matrices: Matrices, recipe: str, threads: int, *, apart: bool = False
+) -> SyntheticKey:
+    """A key of the shape that ``recipe`` gives this circuit, of points whose logarithms are known.
+
+    ``apart``: every query has memory of its own, as a file's have, and its pages can be locked.
+    """
     curve, public, n = matrices.curve, matrices.public, 1 << matrices.log_domain
     count = max(n, matrices.wires) + max(OFFSETS.values())
     g1, g2 = (known_points(curve, group, distinct(n), threads) for group in ("g1", "g2"))
-    in_g1, in_g2 = g1.repeated(count, threads), g2.repeated(matrices.wires, threads)
+    few = public + 1 if apart else count
+    in_g1 = g1.repeated(few, threads)
+    in_g2 = g2.repeated(0 if apart else matrices.wires, threads)
 
     def points(name: str, length: int) -> Points:
         start = OFFSETS[name]
+        if apart:
+            return (g2 if name == "b_g2" else g1).repeated(length, threads, start)
         return (in_g2 if name == "b_g2" else in_g1)[start : start + length]
 
     def query(name: str, matrix: SparseMatrix) -> Query:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
@@ -13,63 +12,24 @@ import click
 from cuzk.backends import Backend
 from cuzk.bench.clocks import clock_of
 from cuzk.bench.inputs import KINDS
-from cuzk.bench.msm import MsmCase
+from cuzk.bench.msm import BATCHES, PLACES, MsmCase
 from cuzk.bench.ntt import ORDERS, NttCase
 from cuzk.bench.place import place_of
 from cuzk.bench.prove import SMALLEST, VERIFY_TO, ProveCase
 from cuzk.bench.rows import Case, Row, heading
 from cuzk.bench.stages import staged
 from cuzk.bench.synthetic import RECIPES
-from cuzk.cli.app import cuzk_group, environment
+from cuzk.cli.app import cuzk_group
+from cuzk.cli.measured import LARGEST, curves_option, open_asked, sizes_option
 from cuzk.cli.options import device_option, json_option, threads_option
+from cuzk.cli.phases import phases_command
 from cuzk.cli.terminal import answer, say
-from cuzk.curves import GROUPS, Curve, curve_named
-from cuzk.errors import DeviceUnavailable
-from cuzk.prover.devices import open_device, thread_count
-
-LARGEST = 28
-_SIZES = re.compile(r"([0-9]{1,2})(?:(?:\.\.|-)([0-9]{1,2}))?")
-
-
-def read_sizes(_ctx: click.Context, _parameter: click.Parameter, value: str) -> list[int]:
-    """ "16..20", "16-20", "16,18,20" or "20" as logarithms."""
-    found: list[int] = []
-    for part in value.split(","):
-        match = _SIZES.fullmatch(part.strip())
-        if not match or int(match[1]) > int(match[2] or match[1]):
-            raise click.BadParameter(f"expected sizes like 16..20 or 16,18,20, found {value!r}.")
-        found += range(int(match[1]), int(match[2] or match[1]) + 1)
-    if max(found) > LARGEST:
-        raise click.BadParameter(f"expected at most {LARGEST}, found {value!r}.")
-    return found
-
-
-def read_curves(_ctx: click.Context, _parameter: click.Parameter, value: str) -> list[Curve]:
-    """One curve by any of its names, or both."""
-    if value == "both":
-        return [curve_named("bn254"), curve_named("bls12_381")]
-    return [curve_named(value, "--curve")]
-
+from cuzk.curves import GROUPS, Curve
+from cuzk.prover.devices import thread_count
 
 OPTIONS = (
-    click.option(
-        "--curve",
-        "curves",
-        default="both",
-        show_default=True,
-        metavar="bn254|bls12_381|both",
-        callback=read_curves,
-        help="Which curve.",
-    ),
-    click.option(
-        "--log",
-        "logs",
-        default="12..16",
-        show_default=True,
-        metavar="SIZES",
-        callback=read_sizes,
-        help="log2 of the sizes: 16..20 or 16,18,20.",
-    ),
+    curves_option("both"),
+    sizes_option("12..16"),
     device_option,
     threads_option,
     click.option(
@@ -115,11 +75,28 @@ def bench_group() -> None:
     show_default=True,
     help="Uniform below r; half zeros, a quarter ones, the rest short and long; or all ones.",
 )
+@click.option(
+    "--points",
+    type=click.Choice(PLACES),
+    default="resident",
+    show_default=True,
+    help="On the GPU, or in host memory and copied for every sum: from pinned pages or pageable ones.",
+)
+@click.option(
+    "--batches",
+    type=click.Choice(BATCHES),
+    default="kept",
+    show_default=True,
+    help="Points in host memory: buckets kept across batches, each batch deferred, or each waited for.",
+)
 @with_options
-def msm_command(group: str, scalars: str, logs: list[int], **options: Any) -> None:
+def msm_command(
+    group: str, scalars: str, points: str, batches: str, logs: list[int], **options: Any
+) -> None:
     """2^LOG points, known multiples of the generator, so that the sum is known at any size."""
     groups = GROUPS if group == "both" else (group,)
-    _measure([MsmCase(g, log_n, scalars) for g in groups for log_n in logs], **options)
+    cases = [MsmCase(g, log_n, scalars, points, batches) for g in groups for log_n in logs]
+    _measure(cases, **options)
 
 
 @bench_group.command("ntt", short_help="Number-theoretic transform.")
@@ -181,9 +158,7 @@ def _measure(
     count, rows = thread_count(threads), list[Row]()
     place: dict[str, str] = {}
     for curve, case in product(curves, cases):
-        backend = _open(
-            device, curve, count
-        )  # a new one each: it plans its memory for one kind of work
+        backend = open_asked(device, curve, count)  # it plans its memory for one kind of work
         if not place:
             place = place_of(backend, count)
             if not as_json:
@@ -208,9 +183,4 @@ def _rows(case: Case, backend: Backend, reps: int, threads: int, stages: bool) -
     return [replace(row, stages=other.stages) for row, other in zip(rows, again, strict=True)]
 
 
-def _open(device: str, curve: Curve, threads: int) -> Backend:
-    if environment().no_gpu and device.startswith("cuda"):
-        raise DeviceUnavailable(
-            f"--device: CUZK_NO_GPU forbids {device}; unset it or use --device cpu"
-        )
-    return open_device("cpu" if environment().no_gpu else device, curve, threads)[0]
+bench_group.add_command(phases_command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 
 import click
@@ -27,6 +28,7 @@ from cuzk.formats.snarkjs_json import proof_json, public_json
 from cuzk.formats.source import write_together
 from cuzk.groth16 import BELLMAN
 from cuzk.prover.report import Report
+from cuzk.trace import chrome_trace
 from cuzk.verifier import check
 
 # The part of the time that is gone when a phase begins (examples/membership20, 2 cores, 2026-11): the bar.
@@ -67,6 +69,11 @@ PHASES = {
     metavar="R1CS",
     help="The circuit: needed with a .params; with a .zkey, names the first constraint that fails.",
 )
+@click.option(
+    "--trace",
+    type=FILE,
+    help="Also write what happened when, for ui.perfetto.dev or chrome://tracing.",
+)
 @device_option
 @threads_option
 @memory_option
@@ -80,6 +87,7 @@ def prove_command(
     public: Path,
     form: str | None,
     circuit: Path | None,
+    trace: Path | None,
     device: str,
     threads: int | None,
     memory: int | None,
@@ -89,10 +97,11 @@ def prove_command(
 ) -> None:
     """Prove that WITNESS (.wtns) satisfies the circuit of KEY (.zkey, .params).
 
-    The proof is verified before anything is written; both files appear together or not at all.
+    The proof is verified before anything is written; all files appear together or not at all.
     """
     inputs = {"KEY": key, "WITNESS": witness} | ({"--circuit": circuit} if circuit else {})
-    check_outputs({"-o": output, "--public": public}, inputs)
+    outputs = {"-o": output, "--public": public} | ({"--trace": trace} if trace else {})
+    check_outputs(outputs, inputs)
     binary = form == "bin" or (form is None and output.suffix == ".bin")
     if environment().no_gpu and device.startswith("cuda"):
         raise DeviceUnavailable(
@@ -107,6 +116,7 @@ def prove_command(
             memory=memory,
             key_digest=key_digest,
             insecure_key=insecure_key,
+            lanes=1,  # there is one proof
             on_phase=None if bar is None else lambda name: bar(name, PHASES.get(name, 0.0)),
         )
         with prover:
@@ -117,13 +127,15 @@ def prove_command(
     if environment().no_gpu and device == "auto":
         report = replace(report, reason="CUZK_NO_GPU is set")
     encode = write_proof_bytes if binary else proof_json
-    write_together({output: [encode(result.proof)], public: [public_json(result.public)]})
+    files: dict[str | PathLike[str], list[bytes]]
+    files = {output: [encode(result.proof)], public: [public_json(result.public)]}
+    written = {"proof": str(output), "public": str(public)}
+    if trace:
+        files[trace] = [chrome_trace(prover.timeline.spans())]
+        written["trace"] = str(trace)
+    write_together(files)
     if as_json:
-        answer(
-            {"proof": str(output), "public": str(public), "report": report.as_dict()},
-            [],
-            as_json=True,
-        )
+        answer({**written, "report": report.as_dict()}, [], as_json=True)
     else:
         say("\n".join(_report_lines(report)), error=True)
 
@@ -158,6 +170,7 @@ def _report_lines(report: Report) -> list[str]:
     unchecked = f"warning: {report.key}: its points rest on its digest, which was not checked: give --key-digest"
     return [
         *table(rows),
+        *(f"note: {note}" for note in report.transfers),
         *([unchecked] if report.recipe == BELLMAN and not report.key_checked else []),
         f"device {report.device} ({report.reason}), {report.arithmetic} arithmetic, {report.threads} threads",
         f"{report.constraints} constraints, domain {report.domain}, {report.curve}; {memory}",

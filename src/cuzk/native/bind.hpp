@@ -26,6 +26,7 @@ using In32 = nb::ndarray<const std::uint32_t, nb::c_contig, nb::device::cpu>;
 using In16 = nb::ndarray<const std::uint16_t, nb::c_contig, nb::device::cpu>;
 using Out32 = nb::ndarray<std::uint32_t, nb::c_contig, nb::device::cpu>;
 using InBytes = nb::ndarray<const std::uint8_t, nb::c_contig, nb::device::cpu>;
+using OutBytes = nb::ndarray<std::uint8_t, nb::c_contig, nb::device::cpu>;
 
 // An array is taken as it is or refused: a converted copy would cost memory, and take what is written to it away.
 inline auto array_arg(const char* name) {

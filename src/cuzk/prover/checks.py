@@ -11,6 +11,7 @@ from cuzk import _core
 from cuzk.backends import Backend, Buffer
 from cuzk.errors import CircuitError, FormatError, UnsatisfiedError
 from cuzk.groth16 import ProvingKey
+from cuzk.prover.evaluations import GivenVectors
 from cuzk.prover.resident import ResidentKey
 from cuzk.r1cs import Matrices, SparseMatrix
 from cuzk.vectors import Scalars
@@ -110,22 +111,34 @@ def check_witness(
     return witness
 
 
-def check_satisfied(resident: ResidentKey, w: Buffer, backend: Backend, name: str) -> None:
-    """UnsatisfiedError names the first constraint that fails, with its terms; nothing without C."""
+def check_satisfied(
+    resident: ResidentKey, w: Buffer, backend: Backend, name: str, given: GivenVectors | None = None
+) -> None:
+    """UnsatisfiedError names the first constraint that fails, with its terms; nothing without C.
+
+    Evaluations that were ``given`` are what is checked: a * b = c, or C w where there is no c.
+    """
     if resident.matrix_c is None:
         return
     n = 1 << resident.key.log_domain
-    a = backend.product(resident.matrix_a, w, n)
-    b = backend.product(resident.matrix_b, w, n)
-    c = backend.product(resident.matrix_c, w, n)
+
+    def values(name: str, matrix: Buffer) -> Buffer:
+        there = given.padded(name, n, backend) if given else None
+        return there or backend.product(matrix, w, n)
+
+    a, b = values("a", resident.matrix_a), values("b", resident.matrix_b)
+    c = values("c", resident.matrix_c)
     row = backend.first_nonzero(backend.pointwise(a, b, minus=c, into=a))
     if row is not None:
-        raise UnsatisfiedError(f"{name}: {_explain(resident.matrices, row)}")
+        what = f"{name}: evaluations" if given else name
+        raise UnsatisfiedError(f"{what}: {_explain(resident.matrices, row)}")
 
 
 def _explain(matrices: Matrices, row: int) -> str:
     """The constraint with its terms; no value of the witness, which is secret and errors go to logs."""
     r = matrices.curve.r
+    if row >= matrices.constraints:
+        return f"row {row}: expected a * b = c, found another (constraints end at {matrices.constraints})"
     a, b, c = (
         _combination(matrix.row(row) if matrix else [], r)
         for matrix in (matrices.a, matrices.b, matrices.c)

@@ -26,27 +26,34 @@ class Sums:
     h: Points
 
 
-def commit(
-    key: ResidentKey,
-    w: Buffer,
-    h: Buffer,
-    backend: Backend,
-    phase: Callable[[str], AbstractContextManager[None]],
-) -> Sums:
-    """The sums, each timed as ``commit.<query>``."""
+@dataclass(frozen=True)
+class StartedSums:
+    """What waits for each sum, in the order in which they were started."""
+
+    sums: dict[str, Callable[[], Points]]
+
+    def finish(self, phase: Callable[[str], AbstractContextManager[None]]) -> Sums:
+        """The sums, each timed as ``commit.<query>``."""
+
+        def finished(name: str) -> Points:
+            with phase(f"commit.{name}"):
+                return self.sums[name]()
+
+        return Sums(**{name: finished(name) for name in self.sums})
+
+
+def start_sums(key: ResidentKey, w: Buffer, h: Buffer, backend: Backend) -> StartedSums:
+    """All five, queued."""
 
     def start(query: ResidentQuery, scalars: Buffer) -> Callable[[], Points]:
         return backend.start_msm(query.points, scalars, query.wires)
 
-    def finish(name: str) -> Points:
-        with phase(f"commit.{name}"):
-            return started[name]()
-
-    started = {
-        "a": start(key.a, w),
-        "b_g1": start(key.b_g1, w),
-        "b_g2": start(key.b_g2, w),
-        "l": start(key.l, w),
-        "h": start(key.h, h),
-    }
-    return Sums(**{name: finish(name) for name in started})
+    return StartedSums(
+        {
+            "a": start(key.a, w),
+            "b_g1": start(key.b_g1, w),
+            "b_g2": start(key.b_g2, w),
+            "l": start(key.l, w),
+            "h": start(key.h, h),
+        }
+    )

@@ -13,19 +13,19 @@ from cuzk.vectors import Points
 PROCESS_BYTES = 38 << 20
 
 
-def plan_bytes(key: ProvingKey, circuit: Matrices) -> int:
+def plan_bytes(key: ProvingKey, circuit: Matrices, lanes: int = 1) -> int:
     """Largest resident size of a process that proves with this key and does nothing else.
 
     The key's file as far as it is mapped or copied (bellman's points are converted, so both count), the
     matrices, the witness, and three vectors over the domain while h is made; later there is one with its
-    copies and the sums' buckets, which are less.
+    copies and the sums' buckets, which are less. Each of ``lanes`` proofs at a time has its own vectors.
     """
     queries = (key.a, key.b_g1, key.b_g2, key.l)
     points = sum(map(_points_bytes, [key.h, *(query.points for query in queries)]))
     file = points + key.file_bytes if key.recipe == BELLMAN else max(points, key.file_bytes)
     known = {id(m): m for m in (key.matrices, circuit) if m is not None}
     matrices = sum(map(_matrices_bytes, known.values()))
-    return PROCESS_BYTES + file + matrices + vector_bytes(key, circuit)
+    return PROCESS_BYTES + file + matrices + lanes * vector_bytes(key, circuit)
 
 
 def vector_bytes(key: ProvingKey, circuit: Matrices) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from cuzk.backends import Backend
+from cuzk.timeline import Timeline
 
 STATUS = Path("/proc/self/status")
 ON_THE_DEVICE = ("evaluate", "quotient", "commit")
@@ -24,8 +25,8 @@ ON_THE_DEVICE = ("evaluate", "quotient", "commit")
 class Report:
     """``milliseconds`` has "load" (reading the key, not part of "total"), the phases "evaluate",
     "quotient", "commit", "assemble" and "verify", each sum of "commit" as "commit.a" and so on, "check"
-    (reading the witness and what is known of the circuit), and "total", the whole call. They are times of
-    the host. A device with a queue only queues in "evaluate" and "quotient" and is waited for in "commit":
+    (reading the witness and what is known of the circuit), "wait" (for other proofs' turns), and "total", the
+    whole call. They are times of the host. A device with a queue only queues in "evaluate" and "quotient" and is waited for in "commit":
     "commit.a" has what was left of those two, every other sum the time from the one before to it. What the
     device itself took for the three is in ``device_milliseconds``.
     """
@@ -37,6 +38,8 @@ class Report:
     threads: int
     milliseconds: dict[str, float]
     device_milliseconds: dict[str, float]
+    lanes: int  # proofs that may be in work on the device at once
+    transfers: list[str]  # what went another way than the best, and why: copies, turns
     retries: int  # proofs that failed their own verification before this one
     planned_bytes: int  # what the proof was expected to need, the key included
     peak_bytes: int  # the process's largest resident size so far
@@ -71,10 +74,11 @@ class Report:
 
 
 class Stopwatch:
-    """Adds up milliseconds by name; ``on_phase`` hears each name when it begins."""
+    """Adds up milliseconds by name, each time a span of ``timeline``; ``on_phase`` hears each name when it begins."""
 
-    def __init__(self, on_phase: Callable[[str], None] | None = None) -> None:
+    def __init__(self, timeline: Timeline, on_phase: Callable[[str], None] | None = None) -> None:
         self.milliseconds: dict[str, float] = {}
+        self._timeline = timeline
         self._on_phase = on_phase
         self._marks: list[tuple[str, Backend, Any, Any]] = []
 
@@ -106,12 +110,19 @@ class Stopwatch:
         """A phase of the prover."""
         if self._on_phase:
             self._on_phase(name)
+        with self.adding(name):
+            yield
+
+    @contextmanager
+    def adding(self, name: str) -> Iterator[None]:
+        """More of a phase, or what is none: nobody hears of it."""
         start = perf_counter()
         try:
             yield
         finally:
-            spent = 1000 * (perf_counter() - start)
-            self.milliseconds[name] = self.milliseconds.get(name, 0.0) + spent
+            end = perf_counter()
+            self.milliseconds[name] = self.milliseconds.get(name, 0.0) + 1000 * (end - start)
+            self._timeline.over(name, start, end)
 
 
 def peak_bytes() -> int:

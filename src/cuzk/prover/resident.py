@@ -39,7 +39,9 @@ class ResidentKey:
             points.expect_there()
 
 
-def workload(key: ProvingKey, matrices: Matrices, *, repeated: bool = False) -> Workload:
+def workload(
+    key: ProvingKey, matrices: Matrices, *, repeated: bool = False, lanes: int = 1
+) -> Workload:
     """What a proof asks of a device, or many of them."""
     known = [m for m in (matrices.a, matrices.b, matrices.c) if m is not None]
     points = (key.a.points, key.b_g1.points, key.b_g2.points, key.l.points, key.h)
@@ -49,6 +51,7 @@ def workload(key: ProvingKey, matrices: Matrices, *, repeated: bool = False) -> 
         tuple((m.rows, m.terms, len(m.values)) for m in known),
         tuple((p.group, len(p)) for p in points),
         repeated,
+        lanes,
     )
 
 

@@ -3,15 +3,16 @@
 Vectors stand in bit-reversed order where the CPU's do. Calls return when their work is queued; the sums
 of a proof are queued one behind the other and only their points come back. The digits of a vector's
 scalars are made and sorted once and serve every sum over it, by maps from wires to a query's rows that
-stay with the query. What does not fit the memory plan stays in host memory and is copied chunk by chunk.
+stay with the query. Vectors are copied ahead of the work that reads them; points that the memory plan has no
+room for stay in host memory and are copied batch by batch while others are added up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import zip_longest
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 
@@ -19,37 +20,49 @@ from cuzk import _core
 from cuzk.backends import Buffer, Workload
 from cuzk.backends.cuda import sparse
 from cuzk.backends.cuda.buffers import (
-    THREADS,
-    Bases,
     Vector,
     bases_of,
-    blocks,
+    in_other_order,
     matrix_of,
     montgomery_vector,
-    order,
+    natural,
     vector_of,
 )
-from cuzk.backends.cuda.digits import first_not_canonical
-from cuzk.backends.cuda.machine import Machine, Memory, Unit
-from cuzk.backends.cuda.memory import MemoryPlan, share
+from cuzk.backends.cuda.elementwise import Elementwise
+from cuzk.backends.cuda.machine import Machine, Memory
+from cuzk.backends.cuda.memory import share
 from cuzk.backends.cuda.msm import Sums
 from cuzk.backends.cuda.ntt import Transforms
-from cuzk.backends.cuda.sparse import DeviceMatrix
-from cuzk.backends.cuda.tables import tabulate
+from cuzk.backends.cuda.residence import Residence
+from cuzk.backends.cuda.staged import Staged
+from cuzk.backends.cuda.streamed import Streamed, Streaming
+from cuzk.backends.cuda.transfers import Transfers
+from cuzk.backends.cuda.uploads import Uploads
 from cuzk.curves import Curve
-from cuzk.errors import DeviceUnavailable, FormatError, KernelError, OutOfMemory
+from cuzk.errors import DeviceUnavailable, KernelError
 from cuzk.r1cs import SparseMatrix
-from cuzk.vectors import Points, Scalars, Words
+from cuzk.timeline import Timeline
+from cuzk.vectors import Points, Scalars
 
 
 class CudaBackend:
     """One curve on one stream of a device.
 
     ``threads`` host threads add up handfuls of points. Sums of more than ``longest_sum`` points are cut.
+    ``residence`` is what another lane of the device has made and will make; ``streaming`` says how sums over
+    points in host memory are made, where ``transfers`` does not say enough.
     """
 
     def __init__(
-        self, curve: Curve, machine: Machine, *, threads: int = 1, longest_sum: int | None = None
+        self,
+        curve: Curve,
+        machine: Machine,
+        *,
+        threads: int = 1,
+        longest_sum: int | None = None,
+        transfers: Transfers | None = None,
+        residence: Residence | None = None,
+        streaming: Streaming | None = None,
     ) -> None:
         if curve.is_toy:
             raise DeviceUnavailable(f"{machine.name}: {curve.title} has no kernels")
@@ -59,47 +72,96 @@ class CudaBackend:
         self.threads = threads
         self._machine = machine
         self._longest = longest_sum
-        self._sums = Sums(machine, curve, threads, longest_sum)
-        self._transforms = Transforms(machine, curve)
-        self._plan: MemoryPlan | None = None
-        self._constants: dict[int, Memory] = {}
-        self._kept: WeakSet[Bases | DeviceMatrix] = WeakSet()
-        self._planned: WeakSet[Bases] = WeakSet()  # points put since the plan
+        self._residence = residence or Residence(curve, threads, transfers or Transfers())
+        how = streaming or Streaming(self._residence.transfers.batches)
+        streamed = Streamed(machine, curve, how)
+        self._sums = Sums(machine, curve, threads, longest_sum, streamed)
+        self._residence.sums.add(self._sums)
+        self._elementwise = Elementwise(machine, self._residence)
+        self._transforms = Transforms(machine, curve, tables=self._residence.tables)
+        self._uploads = Uploads(machine, self._residence.transfers, self._residence.pinning)
 
     @property
     def machine(self) -> Machine:
         """The stream that it works on."""
         return self._machine
 
+    @property
+    def lanes(self) -> int:
+        """As the last plan has it."""
+        plan = self._residence.plan
+        return plan.lanes if plan else 1
+
+    @property
+    def timeline(self) -> Timeline:
+        """Of all streams of its lanes."""
+        return self._machine.timeline
+
+    @timeline.setter
+    def timeline(self, timeline: Timeline) -> None:
+        self._machine.timeline = timeline
+
     def plan(self, work: Workload) -> int:
         """Points that the plan leaves no room for stay in host memory, as they are put."""
         sums, free = self._sums, self._machine.free_bytes()
         longest_vector = max(work.wires, 1 << work.log_domain)
         tables = sums.table_plans(longest_vector) if work.repeated else ()
-        self._plan = share(
-            self.curve, work, free, sums.bytes_of, sums.extra_bytes, self._longest, tables
-        )
-        cut = self._plan.chunk < longest_vector
-        sums.longest = self._plan.chunk if cut else self._longest  # another key's may be longer
-        self._planned.clear()
-        return self._plan.total
+        plan = share(
+            self.curve, work, free, sums.bytes_of, sums.extra_bytes, self._longest, tables,
+            streamed_bytes=sums.streamed_bytes, ring_bytes=sums.ring_bytes,
+            streamed=self._residence.transfers.points == "host",
+        )  # fmt: skip
+        cut = plan.chunk < longest_vector  # another key's may be longer
+        self._residence.follow(plan, work, plan.chunk if cut else self._longest)
+        if plan.lanes < work.lanes:
+            self._uploads.note(
+                f"{work.lanes} proofs at a time: the device's memory has room for {plan.lanes}"
+            )
+        return plan.total
 
     def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
         """FormatError names the first scalar that is not below r."""
         if isinstance(value, Scalars):
-            memory = self._canonical(value, "scalar")
-            return self._scalars(Vector(memory), len(value), montgomery=value.montgomery)
+            buffer = self.stage(value)
+            self.settle(buffer)
+            return buffer
         if isinstance(value, Points):
-            points = self._points(value)
-            self._kept.add(points)
-            self._planned.add(points)
+            points = self._residence.points(self._machine, value, self._uploads.note)
             return Buffer(self.curve, value.group, len(value), True, points)
         if not value.values.montgomery:
             raise KernelError("cuda: matrix: expected coefficients in Montgomery form")
-        self._canonical(value.values, "coefficient")
-        matrix = sparse.put_matrix(self._machine, self.curve, value)
-        self._kept.add(matrix)
+        self._uploads.stage(value.values).settle("coefficient", self.threads)
+        matrix = self._residence.matrix(self._machine, value)
         return Buffer(self.curve, "matrix", value.rows, True, matrix)
+
+    def stage(self, values: Scalars) -> Buffer:
+        """On the upload stream, unless the vector's turn is asked for."""
+        staged = self._uploads.stage(values)
+        buffer = self._scalars(Vector(staged.memory), len(values), montgomery=values.montgomery)
+        buffer.staged = staged
+        return buffer
+
+    def settle(self, buffer: Buffer) -> None:
+        """Waits for an event of the upload stream."""
+        if isinstance(buffer.staged, Staged):
+            buffer.staged.settle("scalar", self.threads)
+
+    def beside(self) -> CudaBackend:
+        """Another compute stream over the same residence."""
+        lane = CudaBackend(
+            self.curve,
+            self._machine.beside(f"compute {len(self._residence.sums) + 1}"),
+            threads=self.threads,
+            longest_sum=self._longest,
+            residence=self._residence,
+            streaming=self._sums.streamed.how,
+        )
+        lane._sums.longest = self._sums.longest
+        return lane
+
+    def notes(self) -> list[str]:
+        """Each once."""
+        return self._uploads.notes()
 
     def get(self, buffer: Buffer) -> Scalars | Points:
         """A copy, put in natural order on the host."""
@@ -110,9 +172,12 @@ class CudaBackend:
             if given.bit_reversed:
                 _core.bit_reverse(words, self.threads)
             return Scalars(self.curve, words, buffer.montgomery)
-        points = bases_of(buffer).points
+        bases = bases_of(buffer)
+        points = bases.points
         if isinstance(points, Points):
             return points
+        if bases.ready:
+            bases.ready.before(self._machine)
         words = np.empty((buffer.length, self.curve.point_words(buffer.kind)), np.uint64)
         self._machine.download(points, words)
         return Points(self.curve, buffer.kind, words)
@@ -123,16 +188,22 @@ class CudaBackend:
             raise KernelError("cuda: product: expected a witness in plain form")
         sparse_matrix, w = matrix_of(matrix), vector_of(witness, "product")
         if w.bit_reversed:
-            w = self._natural(w, witness.length)
-        out = sparse.product(
-            self._machine, self.curve, sparse_matrix, w.memory, witness.length, size
-        )
+            w = natural(self._machine, self.curve, w, witness.length)
+        with self._recorded("product", rows=size):
+            out = sparse.product(
+                self._machine, self.curve, sparse_matrix, w.memory, witness.length, size
+            )
         return self._scalars(Vector(out, size.bit_count() == 1), size)
+
+    def padded(self, values: Buffer, size: int) -> Buffer:
+        """In natural order."""
+        return self._elementwise.padded(values, size)
 
     def ntt(self, values: Buffer, root: int, *, inverse: bool = False, shift: int = 1) -> Buffer:
         """``values`` cannot be used afterwards."""
         memory, log_n = self._consumed(values, "ntt", bit_reversed=inverse)
-        self._transforms.transform(memory, log_n, root, inverse=inverse, shift=shift)
+        with self._recorded("ntt", log_n=log_n):
+            self._transforms.transform(memory, log_n, root, inverse=inverse, shift=shift)
         return self._scalars(Vector(memory, bit_reversed=not inverse), 1 << log_n)
 
     def extend(self, values: Sequence[Buffer], root: int, shift: int) -> list[Buffer]:
@@ -141,7 +212,8 @@ class CudaBackend:
         log_n = max((log for _, log in given), default=0)
         for (first, _), second in zip_longest(given[::2], given[1::2]):
             other = second[0] if second else None
-            self._transforms.extend(first, log_n, root, shift, second=other)
+            with self._recorded("extend", log_n=log_n, vectors=2 if second else 1):
+                self._transforms.extend(first, log_n, root, shift, second=other)
         return [self._scalars(Vector(memory, bit_reversed=True), 1 << log_n) for memory, _ in given]
 
     def pointwise(
@@ -154,27 +226,7 @@ class CudaBackend:
         into: Buffer | None = None,
     ) -> Buffer:
         """Operands of unlike order are brought to natural order first."""
-        n, given = a.length, {}
-        for name, operand in (("a", a), ("b", b), ("minus", minus)):
-            if operand:
-                given[name] = montgomery_vector(operand, "pointwise")
-                if operand.length != n:
-                    raise KernelError(
-                        f"cuda: pointwise: expected {n} elements in {name}, found {operand.length}"
-                    )
-        if len({x.bit_reversed for x in given.values()}) > 1:
-            given = {name: self._natural(x, n) for name, x in given.items()}
-        fits = into is not None and into.length == n
-        out = vector_of(into, "pointwise").memory if into and fits else self._vector_memory(n)
-        words: list[Memory | int] = [
-            given[k].memory if k in given else 0 for k in ("a", "b", "minus")
-        ]
-        self._launch("pointwise", n, *words, self._constant(scale) if scale != 1 else 0, out, n)
-        result = Vector(out, given["a"].bit_reversed)
-        if into is None:
-            return self._scalars(result, n)
-        into.data, into.length, into.montgomery = result, n, True
-        return into
+        return self._elementwise.pointwise(a, b, minus, scale, into=into)
 
     def msm(self, bases: Buffer, scalars: Buffer, wires: object = None) -> Points:
         """Started and waited for."""
@@ -183,8 +235,12 @@ class CudaBackend:
     def start_msm(
         self, bases: Buffer, scalars: Buffer, wires: object = None
     ) -> Callable[[], Points]:
-        """Queued when this returns."""
-        collect = self._sums.start(bases, scalars, wires)
+        """Queued when this returns; of points in host memory every batch is a span of its own."""
+        resident = isinstance(bases_of(bases).points, Memory)
+        facts = {"points": bases.length}
+        span = self._recorded(f"sum {bases.kind}", **facts) if resident else nullcontext()
+        with span:
+            collect = self._sums.start(bases, scalars, wires)
         return lambda: Points(self.curve, bases.kind, collect())
 
     def combine(self, points: Points, scalars: Scalars) -> Points:
@@ -194,16 +250,7 @@ class CudaBackend:
 
     def first_nonzero(self, values: Buffer) -> int | None:
         """One number comes back."""
-        given, n = vector_of(values, "first_nonzero"), values.length
-        found = self._machine.alloc(8)
-        self._machine.fill(found, 0xFF)
-        self._launch("first_nonzero", n, given.memory, found, n, order(given, n))
-        index = self._index(found)
-        if index is not None and index >= n:
-            raise KernelError(
-                f"{self.name}: first_nonzero: expected an index below {n}, found {index}"
-            )
-        return index
+        return self._elementwise.first_nonzero(values)
 
     def mark(self) -> Any:
         """In the stream."""
@@ -219,64 +266,17 @@ class CudaBackend:
 
     def resident_bytes(self) -> int:
         """Of matrices, points and their maps that are still in use."""
-        return sum(kept.nbytes for kept in self._kept)
+        return self._residence.resident_bytes()
+
+    @contextmanager
+    def _recorded(self, name: str, **facts: int) -> Iterator[None]:
+        """What is queued inside as one span of the compute stream: two events, 3 us each."""
+        start = self._machine.mark()
+        yield
+        self._machine.record(name, start, self._machine.mark(), **facts)
 
     def _scalars(self, value: Vector, length: int, *, montgomery: bool = True) -> Buffer:
         return Buffer(self.curve, "scalar", length, montgomery, value)
-
-    def _vector_memory(self, n: int) -> Memory:
-        return self._machine.alloc(8 * self.curve.fr_words * n)
-
-    def _launch(self, kernel: str, n: int, *args: Memory | int) -> None:
-        unit = Unit("vector.cu", self.curve)
-        self._machine.launch(unit, kernel, blocks(self._machine, n), THREADS, *args)
-
-    def _constant(self, value: int) -> Memory:
-        """An element in Montgomery form, kept: a proof scales by the same number every time."""
-        if value not in self._constants:
-            words = Scalars.from_ints(self.curve, [value], montgomery=True).words
-            self._constants[value] = self._upload(words)
-        return self._constants[value]
-
-    def _upload(self, words: Words) -> Memory:
-        memory = self._machine.alloc(words.nbytes)
-        if words.nbytes:
-            self._machine.upload(memory, np.ascontiguousarray(words))
-        return memory
-
-    def _canonical(self, value: Scalars, what: str) -> Memory:
-        memory = self._upload(value.words)
-        bad = self._index(first_not_canonical(self._machine, self.curve, memory, len(value)))
-        if bad is not None:  # said by a device: asked again before anybody is blamed
-            bad = _core.first_not_canonical(self.curve.name, "fr", value.words, self.threads)
-        if bad is not None and bad >= 0:
-            raise FormatError(
-                f"{what} {bad}: expected a value below the scalar field's prime of "
-                f"{self.curve.title}, found {int.from_bytes(value.words[bad].tobytes(), 'little'):#x}"
-            )
-        return memory
-
-    def _index(self, memory: Memory) -> int | None:
-        found = np.empty(1, np.uint64)
-        self._machine.download(memory, found)
-        return None if int(found[0]) == 2**64 - 1 else int(found[0])
-
-    def _points(self, value: Points) -> Bases:
-        """On the device as far as the plan allows, or as memory lasts where there is none."""
-        stay = sum(k.point_bytes for k in self._planned)
-        windows = self._plan.windows if self._plan else None
-        nbytes = value.words.nbytes * (windows.tables if windows else 1)
-        if self._plan and self._plan.points < stay + nbytes:
-            return Bases(value)
-        try:
-            points = self._upload(value.words)
-            if not windows:
-                return Bases(points)
-            tables = tabulate(self._machine, self.curve, value.group, points, len(value), windows)
-            return Bases(tables.part(0, value.words.nbytes), tables, windows)
-        except OutOfMemory:
-            self._machine.finish()
-            return Bases(value)
 
     def _consumed(self, values: Buffer, verb: str, *, bit_reversed: bool) -> tuple[Memory, int]:
         """The memory, in that order, and log2 of the length of a vector that nobody uses from now on."""
@@ -284,15 +284,6 @@ class CudaBackend:
         if n.bit_count() != 1:
             raise KernelError(f"cuda: {verb}: expected 2^k elements, found {n}")
         if given.bit_reversed != bit_reversed:
-            given = self._reversed(given, n)
+            given = in_other_order(self._machine, self.curve, given, n)
         values.data = None
         return given.memory, n.bit_length() - 1
-
-    def _natural(self, value: Vector, n: int) -> Vector:
-        return self._reversed(value, n) if value.bit_reversed else value
-
-    def _reversed(self, value: Vector, n: int) -> Vector:
-        """A copy in the other order."""
-        out = self._vector_memory(n)
-        self._launch("gather", n, value.memory, 0, 0, 1, out, n, n.bit_length())
-        return Vector(out, not value.bit_reversed)

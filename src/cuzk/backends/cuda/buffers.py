@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,9 +10,11 @@ from numpy.typing import NDArray
 
 from cuzk.backends import Buffer
 from cuzk.backends.cuda.digits import Digits, WindowPlan
-from cuzk.backends.cuda.machine import Machine, Memory, Unit, grid, uploaded
+from cuzk.backends.cuda.machine import Machine, Memory, Pin, Unit, grid, uploaded
+from cuzk.backends.cuda.ready import Ready
 from cuzk.backends.cuda.rows import number_rows
 from cuzk.backends.cuda.sparse import DeviceMatrix
+from cuzk.backends.cuda.staged import Staged
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
 from cuzk.vectors import Points
@@ -23,7 +26,7 @@ Wires = range | NDArray[np.uint32]
 
 @dataclass(frozen=True)
 class Vector:
-    """Scalars and, once a sum asked for them, their digits."""
+    """Scalars of one lane and, once a sum asked for them, their digits."""
 
     memory: Memory
     bit_reversed: bool = False
@@ -48,12 +51,18 @@ class Bases:
     """Points on the device, or as they were put where they do not fit.
 
     ``tables`` (:mod:`cuzk.backends.cuda.tables`) begin with the points and go with the windows of one plan.
+    ``pages`` hold the pages of points that stay in host memory, as long as this is used. Lanes make ``maps`` under
+    ``lock``; a map's count was waited for, so that its rows are there for all.
     """
 
     points: Memory | Points
     tables: Memory | None = None
     plan: WindowPlan | None = None
+    indices: dict[int, tuple[Memory, Ready, Wires]] = field(default_factory=dict)
     maps: dict[tuple[int, ...], WireMap] = field(default_factory=dict)
+    ready: Ready | None = None
+    pages: Pin | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def point_bytes(self) -> int:
@@ -64,14 +73,29 @@ class Bases:
     @property
     def nbytes(self) -> int:
         """Device memory that stays taken."""
-        return self.point_bytes + sum(m.row_of.nbytes for m in self.maps.values() if m.row_of)
+        indices = sum(memory.nbytes for memory, *_ in self.indices.values())
+        maps = sum(m.row_of.nbytes for m in self.maps.values() if m.row_of)
+        return self.point_bytes + indices + maps
+
+    def index_of(self, machine: Machine, wires: Wires) -> Memory | None:
+        """An array's copy on the device, made once: the array is kept alive, found again by its identity."""
+        if isinstance(wires, range):
+            return None
+        with self.lock:
+            if id(wires) not in self.indices:
+                self.indices[id(wires)] = uploaded(machine, wires), Ready(machine), wires
+            memory, ready, _ = self.indices[id(wires)]
+        ready.before(machine)
+        return memory
 
 
 def vector_of(buffer: Buffer, verb: str) -> Vector:
-    """The scalars of a buffer of this backend that was not consumed."""
+    """The scalars of a buffer of this lane that was not consumed; what is queued from now on may use them."""
     if not isinstance(buffer.data, Vector):
         found = "one already consumed" if buffer.data is None else f"one of {buffer.kind}"
         raise KernelError(f"cuda: {verb}: expected a buffer of scalars, found {found}")
+    if isinstance(buffer.staged, Staged):
+        buffer.staged.arrive()
     return buffer.data
 
 
@@ -83,7 +107,7 @@ def montgomery_vector(buffer: Buffer, verb: str) -> Vector:
 
 
 def bases_of(buffer: Buffer) -> Bases:
-    """The points of a buffer."""
+    """The points of a buffer; the lane that uses them comes after ``ready``."""
     if not isinstance(buffer.data, Bases):
         raise KernelError(f"cuda: expected a buffer of points, found one of {buffer.kind}")
     return buffer.data
@@ -106,11 +130,33 @@ def blocks(machine: Machine, n: int) -> int:
     return grid(machine, n, THREADS, 64)
 
 
-def gathered(machine: Machine, curve: Curve, value: Vector, n: int, wires: Wires) -> Memory:
-    """The elements at ``wires`` of a vector of n, in that order."""
+def natural(machine: Machine, curve: Curve, value: Vector, n: int) -> Vector:
+    """Itself, or a copy."""
+    return in_other_order(machine, curve, value, n) if value.bit_reversed else value
+
+
+def in_other_order(machine: Machine, curve: Curve, value: Vector, n: int) -> Vector:
+    """A copy, bit-reversed if the vector is not."""
+    out = machine.alloc(8 * curve.fr_words * n)
+    machine.launch(
+        Unit("vector.cu", curve), "gather", blocks(machine, n), THREADS,
+        value.memory, 0, 0, 1, out, n, n.bit_length(),
+    )  # fmt: skip
+    return Vector(out, not value.bit_reversed)
+
+
+def gathered(
+    machine: Machine,
+    curve: Curve,
+    value: Vector,
+    n: int,
+    wires: Wires,
+    index: Memory | None = None,
+) -> Memory:
+    """The elements at ``wires`` of a vector of n, in that order; ``index`` is an array's copy on the device."""
     count = len(wires)
     out = machine.alloc(8 * curve.fr_words * count)
-    start, step, index = run_of(machine, wires)
+    start, step, index = (0, 0, index) if index else run_of(machine, wires)
     machine.launch(
         Unit("vector.cu", curve), "gather", blocks(machine, count), THREADS,
         value.memory, index or 0, start, step % 2**64, out, count, order(value, n),

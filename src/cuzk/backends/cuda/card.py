@@ -9,9 +9,11 @@ from typing import Any
 
 from cuzk.backends.cuda import kernels
 from cuzk.backends.cuda.cache import Cache
-from cuzk.backends.cuda.driver import Driver
+from cuzk.backends.cuda.clock import Clock
+from cuzk.backends.cuda.driver import Driver, quietly
 from cuzk.backends.cuda.machine import Unit
 from cuzk.backends.cuda.pins import Pins
+from cuzk.backends.cuda.queues import Queue, Queues
 from cuzk.errors import KernelError, OutOfMemory
 
 UNASKED_SHARED = 48 << 10  # of a block, static and dynamic; more must be asked for
@@ -38,6 +40,7 @@ class Kernel:
         self.name = name
         self.function = function
         self._driver = driver
+        self._lock = threading.Lock()
         attribute = driver.bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
         self._shared = UNASKED_SHARED - int(driver.cuFuncGetAttribute(attribute, function))
         self.parameters = 0
@@ -52,10 +55,12 @@ class Kernel:
             )
         if shared > self._shared:
             largest = self._driver.bindings.CUfunction_attribute
-            self._driver.cuFuncSetAttribute(
-                self.function, largest.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared
-            )
-            self._shared = shared
+            with self._lock:
+                shared = max(shared, self._shared)
+                self._driver.cuFuncSetAttribute(
+                    self.function, largest.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared
+                )
+                self._shared = shared
 
 
 class Card:
@@ -70,7 +75,9 @@ class Card:
         self._context = self.driver.cuDevicePrimaryCtxRetain(device)
         self.enter()
         self._pool = _pool(self.driver, ordinal)
-        self.pins = Pins(self.driver)
+        self.queues = Queues(self.driver)
+        self.pins = Pins(self.driver, self.enter, self.queues.events)
+        self.clock = Clock(self.driver, self.enter)
         self._modules: dict[Unit, Any] = {}
         self._kernels: dict[tuple[Unit, str], Kernel] = {}
         self._lock = threading.Lock()
@@ -94,23 +101,40 @@ class Card:
         if found is None:
             if unit not in self._modules:
                 self.prepare([unit])
-            function = self.driver.cuModuleGetFunction(self._modules[unit], name.encode())
-            found = self._kernels[unit, name] = Kernel(self.driver, name, function)
+            with self._lock:  # one for all threads: it remembers what the driver was told
+                found = self._kernels.get((unit, name))
+                if found is None:
+                    function = self.driver.cuModuleGetFunction(self._modules[unit], name.encode())
+                    found = self._kernels[unit, name] = Kernel(self.driver, name, function)
         return found
 
-    def allocate(self, nbytes: int, stream: Any) -> int:
-        """The address of new memory, in the stream's order."""
+    def allocate(self, nbytes: int, queue: Queue) -> int:
+        """The address of new memory, in the stream's order.
+
+        What is being freed counts only afterwards: where there is too little, first the stream itself is waited
+        for, then all of the card.
+        """
+        for wait in (queue.finish, self.queues.finish):
+            try:
+                return self._allocate(nbytes, queue)
+            except OutOfMemory:
+                quietly(self.queues.free_owed)
+                wait()
+                self.trim()
         try:
-            return int(self.driver.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, stream))
-        except OutOfMemory:
-            self.driver.cuStreamSynchronize(stream)  # what is being freed counts only afterwards
-            self.trim()
-        try:
-            return int(self.driver.cuMemAllocFromPoolAsync(max(nbytes, 1), self._pool, stream))
+            return self._allocate(nbytes, queue)
         except OutOfMemory as error:
             raise OutOfMemory(
                 f"{self.driver.name}: asked for {nbytes} bytes, {self.free_bytes()} of {self.facts.total_bytes} are free"
             ) from error
+
+    def _allocate(self, nbytes: int, queue: Queue) -> int:
+        pool, stream, driver = self._pool, queue.handle, self.driver
+
+        def undo(address: Any) -> None:
+            driver.cuMemFreeAsync(address, stream)
+
+        return int(driver.make(undo, "cuMemAllocFromPoolAsync", max(nbytes, 1), pool, stream))
 
     def free_bytes(self) -> int:
         """What the device has left, and what the pool holds without use."""

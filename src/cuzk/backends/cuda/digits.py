@@ -35,7 +35,7 @@ ROWS = 2**31 - 1  # rows leave one bit for the sign, and one word that is none
 
 @dataclass(frozen=True)
 class Digits:
-    """Entries [0, count) sorted by key; ``capacity`` bounds the count."""
+    """Entries [0, count) sorted by key; ``capacity`` bounds the count, ``fewer`` tells what it is for even keys."""
 
     plan: WindowPlan
     keys: Memory  # u32 each
@@ -43,6 +43,12 @@ class Digits:
     count: Memory  # u64
     capacity: int
     stride: int = 0  # rows of a table
+    fewer: int | None = None
+
+    @property
+    def likely(self) -> int:
+        """How many entries rounds are planned for."""
+        return self.capacity if self.fewer is None else self.fewer
 
 
 @dataclass(frozen=True)

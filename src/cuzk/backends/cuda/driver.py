@@ -31,6 +31,8 @@ STICKY = {
     "TENSOR_MEMORY_LEAK", "UNKNOWN",
 }  # fmt: skip
 
+NOT_READY = "CUDA_ERROR_NOT_READY"
+
 
 class Driver:
     """``bindings`` is the module cuda.bindings.driver; ``name`` begins every message."""
@@ -47,17 +49,48 @@ class Driver:
 
         def call(*args: Any) -> Any:
             try:
-                status, *values = target(*args)
-            except RuntimeError as error:  # the library, or this function of it, is not there
-                raise DeviceUnavailable(
-                    f"{self.name}: {function}: {error}; update the NVIDIA driver"
-                ) from error
-            if int(status):
-                raise self._error(function, status)
-            return values[0] if len(values) == 1 else tuple(values)
+                answer = target(*args)
+            except RuntimeError as error:
+                raise self._not_there(function, error) from error
+            return self._value(function, answer)
 
         setattr(self, function, call)
         return call
+
+    def make(self, undo: Callable[[Any], object], function: str, *args: Any) -> Any:
+        """Call a function that makes something; an interrupt that comes meanwhile undoes it.
+
+        A signal that arrives during a call (an allocation may take milliseconds) is raised behind it, before
+        what the call gave has a name. A list has it at once: between the two there is only C.
+        """
+        target, answers = getattr(self.bindings, function), list[Any]()
+        try:
+            answers.extend(map(target, *([arg] for arg in args)))
+            return self._value(function, answers[0])
+        except RuntimeError as error:
+            raise self._not_there(function, error) from error
+        except BaseException:
+            for status, *values in answers:
+                if not int(status):
+                    undo(*values)
+            raise
+
+    def _value(self, function: str, answer: tuple[Any, ...]) -> Any:
+        status, *values = answer
+        if int(status):
+            raise self._error(function, status)
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def _not_there(self, function: str, error: RuntimeError) -> DeviceUnavailable:
+        """The library, or this function of it."""
+        return DeviceUnavailable(f"{self.name}: {function}: {error}; update the NVIDIA driver")
+
+    def passed(self, event: Any) -> bool:
+        """cuEventQuery: whether all work before an event is done."""
+        (status,) = self.bindings.cuEventQuery(event)
+        if int(status) and str(status.name) != NOT_READY:
+            raise self._error("cuEventQuery", status)
+        return not int(status)
 
     def _error(self, function: str, status: Any) -> BackendError:
         code = str(status.name).removeprefix("CUDA_ERROR_")

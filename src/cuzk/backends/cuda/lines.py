@@ -27,7 +27,7 @@ def by_row(machine: Machine, curve: Curve, digits: Digits, low: int) -> Digits:
     keys = words(machine, digits.capacity)
     launch(machine, curve, digits, "row_keys", digits.keys, digits.count, low, keys)
     plan = coarse(digits.plan, digits.plan.width - 1 - low)
-    return Digits(plan, keys, digits.rows, digits.count, digits.capacity)
+    return Digits(plan, keys, digits.rows, digits.count, digits.capacity, fewer=digits.fewer)
 
 
 def by_column(machine: Machine, curve: Curve, digits: Digits, low: int) -> Digits:
@@ -44,7 +44,7 @@ def by_column(machine: Machine, curve: Curve, digits: Digits, low: int) -> Digit
         machine, curve, digits, "place_columns",
         digits.keys, digits.rows, digits.count, low, high, cursors, keys, rows,
     )  # fmt: skip
-    return Digits(plan, keys, rows, digits.count, digits.capacity)
+    return Digits(plan, keys, rows, digits.count, digits.capacity, fewer=digits.fewer)
 
 
 def launch(

@@ -6,8 +6,9 @@ ordered: a call returns when the work is queued; ``download``, ``finish`` and wh
 it. ``beside`` gives another stream of the device; between streams nothing is ordered but by ``after``.
 
 Memory goes back when the last :class:`Memory` that shares its owner is dropped, in the order of the stream
-that allocated it and behind all that other streams were given to do with it until then. Another stream may
-use it once it is ``after`` a mark that the allocating stream made since.
+that allocated it and behind all that other streams were given to do with it until then; none of them waits
+for that. Another stream may use it once it is ``after`` a mark that the allocating stream made since: what is
+copied ahead of other work is copied to memory of the stream that copies.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Unit:
 
 
 class Pin(Protocol):
-    """Pinned pages: let go when this is released or dropped, which must not be before copies from them are done."""
+    """Pinned pages: let go when this is released or dropped; that waits for copies that were queued from them."""
 
     nbytes: int
 
@@ -76,7 +77,7 @@ class Machine(Protocol):
     title: str  # "NVIDIA H200"
     processors: int  # streaming multiprocessors
     track: str  # of the timeline: "cuda:0 compute"
-    timeline: Timeline  # where copies and waits are recorded; streams beside this one share it
+    timeline: Timeline  # of copies and waits, for all streams beside one another: set on one, it is all theirs
 
     def beside(self, role: str) -> Machine:
         """A further stream of this device, its work unordered with this one's; ``role`` names its track."""
@@ -99,6 +100,10 @@ class Machine(Protocol):
         """
         ...
 
+    def wait(self, mark: Any) -> None:
+        """Until a mark is passed; KernelError where work before it failed. From any thread at any time."""
+        ...
+
     def moment(self, mark: Any) -> float:
         """When a mark was passed, in seconds of ``time.perf_counter``; waits for it."""
         ...
@@ -113,6 +118,12 @@ class Machine(Protocol):
 
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:
         """Copy a C-contiguous array to the start of ``memory``; the array may change when this returns."""
+        ...
+
+    def upload_plain(self, memory: Memory, array: NDArray[Any]) -> None:
+        """The driver's own copy from pageable memory, on one thread at 8 GB/s; the array stays as it is until
+        it is done.
+        """
         ...
 
     def download(self, memory: Memory, array: NDArray[Any]) -> None:

@@ -1,13 +1,14 @@
 """Multi-scalar multiplications: from buffers and wires to queued sums.
 
 Where a sum fits whole, the vector's sorted digits are shared by all sums over it, and each query selects
-and renumbers the entries of its own rows; infinities have none. Any other sum goes chunk by chunk over
-gathered scalars: repeated wires, more points than the plan lets one sum have, points in host memory.
+and renumbers the entries of its own rows; infinities have none. Any other sum takes gathered scalars: chunk by
+chunk with repeated wires and with more points than the plan lets one sum have, streamed where the points are in
+host memory (:mod:`cuzk.backends.cuda.streamed`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from cuzk import _core
 from cuzk.backends import Buffer
 from cuzk.backends.cuda.buffers import (
+    Bases,
     WireMap,
     Wires,
     bases_of,
@@ -25,6 +27,15 @@ from cuzk.backends.cuda.buffers import (
 )
 from cuzk.backends.cuda.digits import ROWS, Digits, select, sort_digits
 from cuzk.backends.cuda.machine import Machine, Memory
+from cuzk.backends.cuda.streamed import (
+    ENTRY_BYTES,
+    SMALL_BYTES,
+    SORT_BYTES,
+    Streamed,
+    Terms,
+    ring_bytes,
+    streamed_bytes,
+)
 from cuzk.backends.cuda.sums import start_sum, sum_bytes
 from cuzk.backends.cuda.tree import Kernels, choose_shape, tuning_of
 from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
@@ -34,11 +45,8 @@ from cuzk.vectors import Points, Words
 
 FEWEST = 1 << 8  # points of a chunk below which memory that is not there is not asked for again
 
-ENTRY_BYTES = 8  # key and row
-SORT_BYTES = 14  # while entries are sorted
 UNBOUNDED = 1 << 60
 TABLE_SETS = (1, 2, 3, 4, 6)  # sets of buckets that windows share
-SMALL_BYTES = 1 << 20  # histograms of tiles, counts, rounding
 
 Collect = Callable[[], Words]
 
@@ -46,11 +54,19 @@ Collect = Callable[[], Words]
 class Sums:
     """The sums of one curve on one machine, none longer than ``longest`` points (None: any)."""
 
-    def __init__(self, machine: Machine, curve: Curve, threads: int, longest: int | None) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        curve: Curve,
+        threads: int,
+        longest: int | None,
+        streamed: Streamed | None = None,
+    ) -> None:
         self.machine = machine
         self.curve = curve
         self.threads = threads
         self.longest = longest
+        self.streamed = streamed or Streamed(machine, curve)
 
     def start(self, bases: Buffer, scalars: Buffer, wires: object) -> Collect:
         """Queue a sum; in shorter chunks from now on where the device has less memory than was planned."""
@@ -65,6 +81,7 @@ class Sums:
                     raise
                 self.longest = chunk
             vector_of(scalars, "msm").digits.clear()
+            self.streamed.drop()
             self.machine.finish()  # what the failed try took is free only now
 
     def bytes_of(self, group: str, n: int, plan: WindowPlan | None = None) -> int:
@@ -85,6 +102,15 @@ class Sums:
         shape = choose_shape(kernels, plan, n * plan.windows, UNBOUNDED, tuning)
         return kernels.bytes(shape, tuning.depth) if shape else 0
 
+    def ring_bytes(self, group: str, n: int, most: int) -> int:
+        """What stays of streamed sums of n points, ``most`` at a time, whatever else is done between them."""
+        return ring_bytes(self.curve, group, n, most, self.streamed.how)
+
+    def streamed_bytes(self, group: str, n: int, most: int) -> int:
+        """What one of them takes at its height, beside that and vectors."""
+        how = self.streamed.how
+        return streamed_bytes(self.machine, self.curve, group, n, most, self.plan, how)
+
     def plan(self, n: int) -> WindowPlan:
         """One for all sums over a vector of n scalars: G2's best width is hardly ever another."""
         return choose_plan(n, self.curve, group_cost(self.curve, "g1"))
@@ -104,9 +130,15 @@ class Sums:
     def _started(self, bases: Buffer, scalars: Buffer, wires: Wires) -> Collect:
         given, n, group = bases_of(bases), scalars.length, bases.kind
         points = given.points
+        if given.ready:
+            given.ready.before(self.machine)
         if not len(wires):
             return self._nothing(group)
-        if isinstance(points, Memory) and max(n, len(wires)) <= (self.longest or n):
+        if isinstance(points, Points):
+            return self.streamed.start(
+                self._terms(given, points, scalars, wires), self.longest or len(wires)
+            )
+        if max(n, len(wires)) <= (self.longest or n):
             found = self._map(bases, points, wires, n)
             if found.distinct and not found.finite:
                 return self._nothing(group)
@@ -120,7 +152,22 @@ class Sums:
             self._chunk(points, group, scalars, wires[begin : begin + step], begin)
             for begin in range(0, len(wires), step)
         ]
-        return parts[0] if len(parts) == 1 else lambda: self._added(group, [p() for p in parts])
+        return lambda: self._added(group, [part() for part in parts])
+
+    def _terms(self, given: Bases, points: Points, scalars: Buffer, wires: Wires) -> Terms:
+        """A sum over points in host memory."""
+        vector, n = vector_of(scalars, "msm"), scalars.length
+        index = given.index_of(self.machine, wires)
+
+        def chosen(machine: Machine, rows: range) -> Memory:
+            part = index.part(4 * rows.start, 4 * len(rows)) if index else None
+            some = wires[rows.start : rows.stop]
+            return gathered(machine, self.curve, vector, n, some, part)
+
+        def added(parts: Sequence[Words]) -> Words:
+            return self._added(points.group, parts)
+
+        return Terms(points, given.pages, chosen, scalars.montgomery, self.plan, added)
 
     def _digits(self, scalars: Buffer, rows: WireMap, plan: WindowPlan, stride: int) -> Digits:
         """The entries of some of ``stride`` rows. A plain vector is a witness, with several sums over it.
@@ -148,7 +195,7 @@ class Sums:
         return replace(found, capacity=min(found.capacity, rows.finite * plan.windows))
 
     def _chunk(
-        self, points: Memory | Points, group: str, scalars: Buffer, wires: Wires, begin: int
+        self, points: Memory, group: str, scalars: Buffer, wires: Wires, begin: int
     ) -> Collect:
         """The sum of the points from ``begin`` on that go with ``wires``."""
         machine, curve, count = self.machine, self.curve, len(wires)
@@ -157,21 +204,17 @@ class Sums:
         digits = sort_digits(
             machine, curve, chosen, count, plan, montgomery=scalars.montgomery, bit_reversed=False
         )
-        if isinstance(points, Memory):
-            row = 8 * curve.point_words(group)
-            part = points.part(row * begin, row * count)
-        else:
-            words = np.ascontiguousarray(points.words[begin : begin + count])
-            part = machine.alloc(words.nbytes)
-            machine.upload(part, words)
+        row = 8 * curve.point_words(group)
+        part = points.part(row * begin, row * count)
         return start_sum(machine, curve, group, part, digits)
 
     def _map(self, bases: Buffer, points: Memory, wires: Wires, n: int) -> WireMap:
-        """Made once for a query and its wires."""
-        maps, key = bases_of(bases).maps, map_key(wires, n)
-        if key not in maps:
-            maps[key] = map_of(self.machine, self.curve, bases.kind, points, wires, n)
-        return maps[key]
+        """Made once for a query and its wires, whichever lane asks first."""
+        given, key = bases_of(bases), map_key(wires, n)
+        with given.lock:
+            if key not in given.maps:
+                given.maps[key] = map_of(self.machine, self.curve, bases.kind, points, wires, n)
+            return given.maps[key]
 
     def _wires(self, wires: object, bases: Buffer, n: int) -> Wires:
         """Checked, unless a map was made of them: one for each point, all of them among the scalars."""
@@ -195,7 +238,9 @@ class Sums:
     def _nothing(self, group: str) -> Collect:
         return lambda: np.zeros((1, self.curve.point_words(group)), np.uint64)
 
-    def _added(self, group: str, parts: list[Words]) -> Words:
+    def _added(self, group: str, parts: Sequence[Words]) -> Words:
+        if len(parts) == 1:
+            return parts[0]
         ones = np.zeros((len(parts), self.curve.fr_words), np.uint64)
         ones[:, 0] = 1
         return self.combine(group, np.concatenate(parts), ones)

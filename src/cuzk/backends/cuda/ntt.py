@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil
-from cuzk.backends.cuda.twiddles import Table, Twiddles, powers_bytes
+from cuzk.backends.cuda.twiddles import Table, Tables, Twiddles, powers_bytes
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
 
@@ -88,16 +88,22 @@ class _Work:
 
 
 class Transforms:
-    """Transforms of one curve's scalars on one machine; tables are kept up to ``limit`` bytes."""
+    """Transforms of one curve's scalars on one machine; ``tables``, of all lanes, are kept up to ``limit`` bytes."""
 
     def __init__(
-        self, machine: Machine, curve: Curve, *, limit: int = 1 << 40, log_tile: int = LOG_TILE
+        self,
+        machine: Machine,
+        curve: Curve,
+        *,
+        limit: int = 1 << 40,
+        log_tile: int = LOG_TILE,
+        tables: Tables | None = None,
     ) -> None:
         self._machine = machine
         self._curve = curve
         self._unit = Unit("ntt.cu", curve)
         self._log_tile = log_tile
-        self._twiddles = Twiddles(machine, curve, limit)
+        self._twiddles = Twiddles(machine, curve, limit, tables or Tables())
 
     @property
     def bytes(self) -> int:

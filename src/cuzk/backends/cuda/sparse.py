@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil, uploaded
+from cuzk.backends.cuda.ready import Ready
 from cuzk.constants import to_montgomery, words
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
@@ -49,6 +50,7 @@ class DeviceMatrix:
     short_rows: int
     order: Memory  # u32[short_rows]
     long: LongRows | None
+    ready: Ready
 
     @property
     def nbytes(self) -> int:
@@ -80,6 +82,7 @@ def put_matrix(machine: Machine, curve: Curve, matrix: SparseMatrix) -> DeviceMa
         short_rows=int(short - empty),
         order=uploaded(machine, order[empty:short][::-1]),  # longest first
         long=_put_long(machine, row_ptr, lengths, order[short:]) if short < len(order) else None,
+        ready=Ready(machine),
     )
 
 
@@ -100,6 +103,7 @@ def product(
         raise KernelError(
             f"cuda: product: expected a witness of at least {matrix.least_wires} wires, found {wires}"
         )
+    matrix.ready.before(machine)
     unit = Unit("sparse.cu", curve)
     out = machine.alloc(8 * curve.fr_words * size)
     if matrix.filled < size:

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cuzk import _core
 from cuzk.backends.cuda.driver import Driver
 from cuzk.errors import KernelError
 
-Copy = Callable[[NDArray[np.uint8], NDArray[np.uint8]], None]
-"""copy(target, source), of the same length."""
+Waiting = Callable[[str], AbstractContextManager[None]]
+"""waiting(what): entered where the host waits."""
 
 FETCH_BYTES = 256 << 10  # of a fetched result
 SLOT_BYTES = 32 << 20  # two of them: 64 MiB cost 30 ms to pin, once per stream
-COPIERS = 8  # threads that fill or empty a buffer, for copies that take longer than starting them (0.3 ms)
-ALONE_BYTES = 4 << 20
+COPIERS = 8  # threads that fill or empty a buffer: 31 GiB/s, 12 and 16 are no quicker
+PIECES, SHORTEST_PIECE = 6, 4 << 20  # starting the threads takes as long as they need for 3 MiB
 DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 
 
@@ -34,10 +34,15 @@ class _Slot:
     """A pinned buffer and the event of its last copy."""
 
     def __init__(self, driver: Driver, nbytes: int) -> None:
-        self.address = int(driver.cuMemAllocHost(nbytes))
+        self.event = driver.make(driver.cuEventDestroy, "cuEventCreate", DISABLE_TIMING)
+        try:
+            self.address = int(driver.make(driver.cuMemFreeHost, "cuMemAllocHost", nbytes))
+        except BaseException:
+            driver.cuEventDestroy(self.event)
+            raise
         memory = (ctypes.c_uint8 * nbytes).from_address(self.address)
         self.array: NDArray[np.uint8] = np.asarray(memory)
-        self.event = driver.cuEventCreate(DISABLE_TIMING)
+        self.recorded = True  # the event is behind the last copy; an interrupt comes in between
 
 
 class _Fetched:
@@ -50,8 +55,10 @@ class _Fetched:
     def __call__(self) -> None:
         """Once filled, the array stays as it is."""
         if self._slot:
-            self._staging.take(self._slot, self._target)
-            self._release()
+            try:
+                self._staging.take(self._slot, self._target)
+            finally:
+                self._release()
 
     def __del__(self) -> None:
         self._release()
@@ -73,32 +80,31 @@ class Staging:
         self._small: list[_Slot] = []  # all buffers of fetched results
         self._idle: list[_Slot] = []  # those that nothing is in
 
-    def upload(self, address: int, source: NDArray[np.uint8]) -> None:
+    def upload(self, address: int, source: NDArray[np.uint8], waiting: Waiting) -> None:
         """Returns when ``source`` has been read."""
-        with _copier(source.nbytes) as copy:
-            for start, stop in _pieces(source.nbytes):
+        for start, stop in _pieces(source.nbytes):
+            with waiting("a buffer"):
                 slot = self._take()
-                copy(slot.array[: stop - start], source[start:stop])
-                self._driver.cuMemcpyHtoDAsync(
-                    address + start, slot.address, stop - start, self._stream
-                )
-                self._driver.cuEventRecord(slot.event, self._stream)
+            copy(slot.array[: stop - start], source[start:stop])
+            self._driver.cuMemcpyHtoDAsync(
+                address + start, slot.address, stop - start, self._stream
+            )
+            self._record(slot)
 
     def download(self, address: int, target: NDArray[np.uint8]) -> None:
         """Returns when ``target`` is filled."""
         waiting: list[tuple[_Slot, int, int]] = []
-        with _copier(target.nbytes) as copy:
-            for start, stop in _pieces(target.nbytes):
-                if len(waiting) == 2:
-                    self._unpack(*waiting.pop(0), target, copy)
-                slot = self._take()
-                self._driver.cuMemcpyDtoHAsync(
-                    slot.address, address + start, stop - start, self._stream
-                )
-                self._driver.cuEventRecord(slot.event, self._stream)
-                waiting.append((slot, start, stop))
-            for piece in waiting:
-                self._unpack(*piece, target, copy)
+        for start, stop in _pieces(target.nbytes):
+            if len(waiting) == 2:
+                self._unpack(*waiting.pop(0), target)
+            slot = self._take()
+            self._driver.cuMemcpyDtoHAsync(
+                slot.address, address + start, stop - start, self._stream
+            )
+            self._record(slot)
+            waiting.append((slot, start, stop))
+        for piece in waiting:
+            self._unpack(*piece, target)
 
     def fetch(self, address: int, target: NDArray[np.uint8]) -> Callable[[], None]:
         """Queue a copy; the function waits for it and fills ``target``."""
@@ -117,7 +123,7 @@ class Staging:
 
     def take(self, slot: _Slot, target: NDArray[np.uint8]) -> None:
         """Wait for a fetched result."""
-        self._unpack(slot, 0, target.nbytes, target, np.copyto)
+        self._unpack(slot, 0, target.nbytes, target)
 
     def release(self, slot: _Slot) -> None:
         """A later copy into it comes after the one that may be under way: both are in the stream."""
@@ -134,37 +140,33 @@ class Staging:
         """The buffer used longest ago, its last copy done."""
         if len(self._slots) < 2:
             self._slots.append(_Slot(self._driver, SLOT_BYTES))
+            self._slots[-1].recorded = False
             return self._slots[-1]
         slot = self._slots[self._next]
         self._next = 1 - self._next
-        self._driver.cuEventSynchronize(slot.event)
+        if slot.recorded:
+            self._driver.cuEventSynchronize(slot.event)
+        else:
+            self._driver.cuStreamSynchronize(self._stream)
+        slot.recorded = False
         return slot
 
-    def _unpack(
-        self, slot: _Slot, start: int, stop: int, target: NDArray[np.uint8], copy: Copy
-    ) -> None:
+    def _record(self, slot: _Slot) -> None:
+        self._driver.cuEventRecord(slot.event, self._stream)
+        slot.recorded = True
+
+    def _unpack(self, slot: _Slot, start: int, stop: int, target: NDArray[np.uint8]) -> None:
         self._driver.cuEventSynchronize(slot.event)
         copy(target[start:stop], slot.array[: stop - start])
 
 
-@contextmanager
-def _copier(nbytes: int) -> Iterator[Copy]:
-    """Copies of up to SLOT_BYTES: by several threads where ``nbytes`` in all are worth starting them."""
-    if nbytes < ALONE_BYTES:
-        yield np.copyto
-        return
-    with ThreadPoolExecutor(COPIERS) as threads:
-
-        def copy(target: NDArray[np.uint8], source: NDArray[np.uint8]) -> None:
-            step = -(-target.nbytes // COPIERS)
-            starts = range(0, target.nbytes, step)
-            parts = [(target[at : at + step], source[at : at + step]) for at in starts]
-            for done in [threads.submit(np.copyto, *part) for part in parts]:
-                done.result()
-
-        yield copy
+def copy(target: NDArray[np.uint8], source: NDArray[np.uint8]) -> None:
+    """Of the same length; by several threads where that is worth starting them."""
+    _core.copy_bytes(target, source, COPIERS)
 
 
 def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:
-    for start in range(0, nbytes, SLOT_BYTES):
-        yield start, min(start + SLOT_BYTES, nbytes)
+    """Short ones where there is little to copy, so that the device reads one while the next is filled."""
+    step = min(SLOT_BYTES, max(SHORTEST_PIECE, nbytes // PIECES))
+    for start in range(0, nbytes, step):
+        yield start, min(start + step, nbytes)

@@ -1,86 +1,101 @@
-"""A stream of the driver with what it owns: memory in its order, pinned buffers, marks."""
+"""A stream of a machine with what it owns: memory in its order, pinned buffers, marks."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from cuzk.backends.cuda.card import Card
+from cuzk.backends.cuda.clock import Origin
 from cuzk.backends.cuda.driver import quietly
+from cuzk.backends.cuda.queues import TIMED, Queue
 from cuzk.backends.cuda.staging import Staging
 
 
 class Stream:
     """Lives until the last memory of its machine is dropped.
 
-    The addresses are kept here: of objects that refer to one another in a ring and are dropped together,
-    the stream may be told first, and no memory may be freed in a stream that is gone.
+    The addresses are kept here, each with the other streams that were given work with it: of objects that refer
+    to one another in a ring and are dropped together, the stream may be told first, and no memory may be freed
+    in a stream that is gone.
     """
 
-    def __init__(self, card: Card, handle: Any) -> None:
+    def __init__(self, card: Card, queue: Queue) -> None:
         self.card = card
-        self.handle = handle
-        self.staging = Staging(card.driver, handle)
-        self._addresses: set[int] = set()
+        self.queue = queue
+        self.handle = queue.handle
+        self.staging = Staging(card.driver, queue.handle)
+        self._guests: dict[int, set[Queue]] = {}
 
     def allocate(self, nbytes: int) -> Block:
         """Memory in this stream's order."""
-        address = self.card.allocate(nbytes, self.handle)
-        self._addresses.add(address)
-        return Block(self, address)
+        address = self.card.allocate(nbytes, self.queue)
+        guests = self._guests[address] = set()
+        return Block(self, address, guests)
 
     def free(self, address: int) -> None:
-        """Behind all work that is queued here."""
-        if address in self._addresses:
-            self._addresses.remove(address)
-            self.card.enter()
-            self.card.driver.cuMemFreeAsync(address, self.handle)
-
-    def await_all_of(self, other: Stream) -> None:
-        """What is queued here from now on comes after all that is queued there now."""
-        mark = Mark(other)
-        self.card.driver.cuStreamWaitEvent(self.handle, mark.event, 0)
+        """Behind all work that is queued here, and in the streams that were its guests."""
+        self.card.enter()
+        guests = self._guests.pop(address, None)  # first: the address is given again at once
+        if guests is not None:
+            self.card.queues.free(address, self.queue, guests)
 
     def __del__(self) -> None:
         quietly(self._close)
 
     def _close(self) -> None:
-        for address in list(self._addresses):
+        for address in list(self._guests):
             self.free(address)
         self.card.enter()
-        self.card.driver.cuStreamSynchronize(self.handle)
+        self.queue.finish()
         self.staging.close()
-        self.card.driver.cuStreamDestroy(self.handle)
-        self.card.trim()
+        if self.card.queues.close(self.queue):
+            self.card.trim()
 
 
 class Block:
-    """Allocated memory; freed behind all work that was queued when the last reference is dropped.
+    """Allocated memory; freed behind all work that was queued when the last reference is dropped."""
 
-    ``guests`` are the other streams that were given work with it.
-    """
-
-    def __init__(self, stream: Stream, address: int) -> None:
+    def __init__(self, stream: Stream, address: int, guests: set[Queue]) -> None:
         self.address = address
         self.stream = stream
-        self.guests: set[Stream] = set()
+        self._guests = guests
+
+    def lend(self, stream: Stream) -> None:
+        """That stream is given work with it."""
+        if stream is not self.stream:
+            self._guests.add(stream.queue)
 
     def __del__(self) -> None:
-        quietly(self._free)
-
-    def _free(self) -> None:
-        self.stream.card.enter()
-        for guest in self.guests:
-            self.stream.await_all_of(guest)
-        self.stream.free(self.address)
+        quietly(lambda: self.stream.free(self.address))
 
 
 class Mark:
-    """An event recorded in a stream, now."""
+    """A moment in a stream, which it outlives."""
 
-    def __init__(self, stream: Stream, flags: int = 2) -> None:
-        self._stream = stream
-        self.event = stream.card.driver.cuEventCreate(flags)  # 2: CU_EVENT_DISABLE_TIMING
-        stream.card.driver.cuEventRecord(self.event, stream.handle)
+    def __init__(self, card: Card, event: Any, origin: Origin, track: str) -> None:
+        self._card = card
+        self.track = track
+        self._origin = origin
+        self.event = event
+
+    @classmethod
+    def of(cls, stream: Stream, origin: Origin, track: str) -> Mark:
+        """Now; its time will be known from the origin's."""
+        mark = cls(stream.card, stream.card.queues.events.take(TIMED), origin, track)
+        stream.card.driver.cuEventRecord(mark.event, stream.handle)
+        return mark
+
+    def passed(self) -> bool:
+        """Whether all work before it is done; asks, and does not wait."""
+        return self._card.driver.passed(self.event)
+
+    def moment(self) -> float:
+        """The host's time when it was passed; it must have been."""
+        return self._origin.moment(self.event)
 
     def __del__(self) -> None:
-        quietly(lambda: self._stream.card.driver.cuEventDestroy(self.event))
+        quietly(self._give)
+
+    def _give(self) -> None:
+        self._card.enter()
+        self._card.queues.events.give(self.event, TIMED)

@@ -117,11 +117,23 @@ def start_sum(
     """
     sums, fold = Group(machine, curve, group), Fold(digits.plan)
     tuning = tuning or tuning_of(curve, group)
+    rows, columns = lines_of_all(sums, points, digits, fold, tuning)
+    return collected(sums, rows, columns, fold)
+
+
+def lines_of_all(
+    sums: Group, points: Memory, digits: Digits, fold: Fold, tuning: Tuning
+) -> tuple[Memory, Memory]:
+    """Row and column sums of all windows: from the entries where rounds pay, else by way of buckets."""
     short_points, short = shortened(sums, points, digits, tuning)
     if short is not digits and fold.low and digits.plan.total_buckets >= tuning.least_pairs:
-        rows, columns = lines_of_entries(sums, short_points, short, fold, tuning)
-    else:
-        rows, columns = lines_of_buckets(sums, fill_buckets(sums, short_points, short), fold)
+        return lines_of_entries(sums, short_points, short, fold, tuning)
+    return lines_of_buckets(sums, fill_buckets(sums, short_points, short), fold)
+
+
+def collected(sums: Group, rows: Memory, columns: Memory, fold: Fold) -> Callable[[], Words]:
+    """Queue what leads from lines to the sum; the function returned waits for it."""
+    machine, curve, group = sums.machine, sums.curve, sums.name
     words = np.empty((len(fold.exponents), 2 * curve.point_words(group)), np.uint64)
     wait = machine.fetch(fold_lines(sums, rows, columns, fold), words)
 
@@ -135,31 +147,44 @@ def start_sum(
     return collect
 
 
-def fill_buckets(sums: Group, points: Memory, digits: Digits) -> Memory:
-    """The sum of every bucket in extended form, infinity where it is empty: by slices of equal length."""
+def fill_buckets(sums: Group, points: Memory, digits: Digits, kept: Memory | None = None) -> Memory:
+    """The sum of every bucket in extended form, infinity where it is empty: by slices of equal length.
+
+    ``kept`` are buckets that hold sums already: they are added to.
+    """
     return fill_keys(
         sums, points, digits.keys, digits.rows, digits.count, digits.capacity,
-        digits.plan.total_buckets,
+        digits.plan.total_buckets, kept,
     )  # fmt: skip
 
 
 def fill_keys(
-    sums: Group, points: Memory, keys: Memory, rows: Memory, count: Memory, capacity: int, n: int
+    sums: Group,
+    points: Memory,
+    keys: Memory,
+    rows: Memory,
+    count: Memory,
+    capacity: int,
+    n: int,
+    kept: Memory | None = None,
 ) -> Memory:
-    """n sums: the signed points of each key's entries, sorted by key."""
-    buckets = sums.alloc(n)
-    sums.machine.fill(buckets, 0)
+    """n sums: the signed points of each key's entries, sorted by key; on top of those in ``kept``."""
+    buckets = kept or sums.alloc(n)
+    if not kept:
+        sums.machine.fill(buckets, 0)
     slices = sums.slices(capacity)
     piece_keys, pieces = sums.machine.alloc(8 * slices), sums.alloc(2 * slices)
     sums.launch(
-        "accumulate.cu", "accumulate_slices", slices // THREADS, THREADS,
+        "accumulate.cu", "accumulate_kept" if kept else "accumulate_slices", slices // THREADS, THREADS,
         points, keys, rows, count, buckets, piece_keys, pieces,
     )  # fmt: skip
-    merge_pieces(sums, piece_keys, pieces, 2 * slices, buckets)
+    merge_pieces(sums, piece_keys, pieces, 2 * slices, buckets, kept=kept is not None)
     return buckets
 
 
-def merge_pieces(sums: Group, keys: Memory, pieces: Memory, n: int, buckets: Memory) -> None:
+def merge_pieces(
+    sums: Group, keys: Memory, pieces: Memory, n: int, buckets: Memory, *, kept: bool
+) -> None:
     """Sum the runs of equal key among ``n`` pieces into their buckets, level by level."""
     threads = sums.run_threads()
     blocks = 0
@@ -168,17 +193,19 @@ def merge_pieces(sums: Group, keys: Memory, pieces: Memory, n: int, buckets: Mem
         next_keys, next_pieces = sums.machine.alloc(8 * blocks), sums.alloc(2 * blocks)
         shared = threads * (sums.sum_bytes + 8)
         sums.launch(
-            "accumulate.cu", "merge_pieces", blocks, threads,
+            "accumulate.cu", "merge_kept" if kept else "merge_pieces", blocks, threads,
             keys, pieces, n, buckets, next_keys, next_pieces, shared=shared,
         )  # fmt: skip
         keys, pieces, n = next_keys, next_pieces, 2 * blocks
 
 
-def shortened(sums: Group, points: Memory, digits: Digits, tuning: Tuning) -> tuple[Memory, Digits]:
+def shortened(
+    sums: Group, points: Memory, digits: Digits, tuning: Tuning, room: Memory | None = None
+) -> tuple[Memory, Digits]:
     """After the rounds that pay, with enough memory left for the buckets."""
     machine, curve, name = sums.machine, sums.curve, sums.name
     reserved = sum_bytes(machine, curve, name, digits.plan, digits.capacity)
-    return shorten(machine, curve, name, points, digits, reserved, tuning)
+    return shorten(machine, curve, name, points, digits, reserved, tuning, room)
 
 
 def lines_of_entries(

@@ -7,9 +7,11 @@ on the coset of their square root. Any other coset has a table of its own, for e
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 from cuzk.backends.cuda.machine import Machine, Memory, Unit, ceil, grid, uploaded
+from cuzk.backends.cuda.ready import Ready
 from cuzk.curves import Curve
 from cuzk.vectors import Scalars
 
@@ -52,26 +54,43 @@ def powers_bytes(log: int) -> int:
     return CONSTANT * EIGHT * ceil(BEFORE + (1 << log), EIGHT)
 
 
-class Twiddles:
-    """Tables by what they are of; those used longest ago are dropped when all exceed ``limit`` bytes.
+class Tables:
+    """Tables of one curve by what they are of, in the order of last use, for all lanes of a device."""
 
-    The one asked for last stays, however large it is.
-    """
-
-    def __init__(self, machine: Machine, curve: Curve, limit: int) -> None:
-        self._machine = machine
-        self._curve = curve
-        self._limit = limit
-        self._unit = Unit("ntt.cu", curve)
-        self._tables: dict[Powers | Coset, Memory] = {}
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.made: dict[Powers | Coset, tuple[Memory, Ready]] = {}
 
     @property
     def bytes(self) -> int:
         """Held now."""
-        return sum(memory.nbytes for memory in self._tables.values())
+        return sum(memory.nbytes for memory, _ in self.made.values())
+
+
+class Twiddles:
+    """Tables for one lane; those used longest ago are dropped when all exceed ``limit`` bytes.
+
+    The one asked for last stays, however large it is.
+    """
+
+    def __init__(self, machine: Machine, curve: Curve, limit: int, tables: Tables) -> None:
+        self._machine = machine
+        self._curve = curve
+        self._limit = limit
+        self._unit = Unit("ntt.cu", curve)
+        self._tables = tables
+
+    @property
+    def bytes(self) -> int:
+        """Held now."""
+        return self._tables.bytes
 
     def table(self, log_n: int, root: int, shift: int, *, inverse: bool) -> Table:
         """The constants of a transform of 2^log_n points shift * root^j."""
+        with self._tables.lock:
+            return self._table(log_n, root, shift, inverse=inverse)
+
+    def _table(self, log_n: int, root: int, shift: int, *, inverse: bool) -> Table:
         root, shift = root % self._curve.r, shift % self._curve.r
         if shift == 1 or log_n == 0:
             return Table(self._kept(self._powers(log_n, root)), coset=False)
@@ -94,7 +113,7 @@ class Twiddles:
 
     def _cover(self, log_n: int, root: int) -> Powers | None:
         """The table at hand whose root has ``root``, a primitive 2^log_n-th one, among its z^(2^i)."""
-        for key in self._tables:
+        for key in self._tables.made:
             if isinstance(key, Powers) and self._is_covered(log_n, root, key):
                 return key
         return None
@@ -111,13 +130,17 @@ class Twiddles:
 
     def _kept(self, key: Powers | Coset) -> Memory:
         """From the cache, or made now."""
-        memory = self._tables.pop(key, None)
-        if memory is None:
+        made = self._tables.made
+        found = made.pop(key, None)
+        if found is None:
             memory = self._make_powers(key) if isinstance(key, Powers) else self._make_coset(key)
-        for old in list(self._tables):
+            found = memory, Ready(self._machine)
+        memory, ready = found
+        for old in list(made):
             if self._has(key, old) or self.bytes + memory.nbytes > self._limit:
-                del self._tables[old]
-        self._tables[key] = memory  # in the order of last use
+                del made[old]
+        made[key] = found  # in the order of last use
+        ready.before(self._machine)
         return memory
 
     def _make_powers(self, key: Powers) -> Memory:

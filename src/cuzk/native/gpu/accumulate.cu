@@ -7,7 +7,8 @@
 //    per run in log2 P rounds), writes the runs that lie inside it and leaves two pieces to the next level.
 //
 // With e entries in b buckets that are not empty and T slices: e - b mixed additions (8M + 2S), at most
-// 2 T (1 + 2 / P + ...) full ones; 8 e bytes of entries and e points of n (random) read, b sums written.
+// 2 T (1 + 2 / P + ...) full ones; 8 e bytes of entries and e points of n (random) read, b sums written. On top of
+// buckets that hold sums already (`kept`) it is e mixed ones, one full one more a run of pieces, b sums read.
 #include "sum.hpp"
 
 constexpr u32 no_key = ~0u;  // sorts last; keys are below 2^32 - 1
@@ -37,19 +38,21 @@ inline void put_piece(u32* keys, Sum* sums, size i, u32 key, const Sum& sum) {
   store(sums + i, sum);
 }
 
-// *count entries, sorted by key; slice t is [t L, (t + 1) L) and thread t's. buckets: a sum for every key, infinity
-// before. Pieces 2 t and 2 t + 1 are the sums of the slice's first and last key; a slice of one key has no sum in
-// the second, an empty one no keys.
-KERNEL(128, sum_blocks) accumulate_slices(const Point* points, const u32* keys, const u32* rows, const size* count,
-                                            Sum* buckets, u32* piece_keys, Sum* pieces) {
+// *count entries, sorted by key; slice t is [t L, (t + 1) L) and thread t's. Pieces 2 t and 2 t + 1 are the sums of the
+// slice's first and last key; a slice of one key has no sum in the second, an empty one no keys. With `kept` a bucket
+// inside the slice goes on from the sum that it has: pieces must not, or it would be added twice.
+template <bool kept>
+inline void accumulate(const Point* points, const u32* keys, const u32* rows, const size* count, Sum* buckets,
+                       u32* piece_keys, Sum* pieces) {
   size entries = *count, length = (entries + grid_size() - 1) / grid_size();
   size i = grid_rank() * length, end = i + length < entries ? i + length : entries, piece = 2 * grid_rank();
-  u32 first = no_key, key = no_key;
+  u32 first = no_key, key = no_key, last = no_key;
   Sum sum = Sum::infinity();
   Entry now{}, next{};
   if (i < end) {
     now = entry(keys, rows, i), next = entry(keys, rows, i + 1 < end ? i + 1 : i);
     first = key = now.key;
+    if constexpr (kept) last = keys[end - 1];
   }
   while (i < end) {
     Point point;
@@ -59,6 +62,9 @@ KERNEL(128, sum_blocks) accumulate_slices(const Point* points, const u32* keys, 
         if (key == first) put_piece(piece_keys, pieces, piece, key, sum);
         else store(buckets + key, sum);
         key = now.key, sum = Sum::infinity();
+        if constexpr (kept) {
+          if (key != last) sum = load(buckets + key);
+        }
       }
       point = signed_point(points, now.row);
       prefetch(point_of(points, next.row));  // it is fetched while this one is added
@@ -77,6 +83,18 @@ KERNEL(128, sum_blocks) accumulate_slices(const Point* points, const u32* keys, 
   put_piece(piece_keys, pieces, piece + 1, key, sum);
 }
 
+// buckets: a sum for every key, infinity before.
+KERNEL(128, sum_blocks) accumulate_slices(const Point* points, const u32* keys, const u32* rows, const size* count,
+                                            Sum* buckets, u32* piece_keys, Sum* pieces) {
+  accumulate<false>(points, keys, rows, count, buckets, piece_keys, pieces);
+}
+
+// The same on top of what the buckets hold.
+KERNEL(128, sum_blocks) accumulate_kept(const Point* points, const u32* keys, const u32* rows, const size* count,
+                                          Sum* buckets, u32* piece_keys, Sum* pieces) {
+  accumulate<true>(points, keys, rows, count, buckets, piece_keys, pieces);
+}
+
 // First of the sorted keys that is not below `key`.
 inline u32 lower_bound(const u32* keys, u32 n, size key) {
   u32 low = 0;
@@ -89,9 +107,10 @@ inline u32 lower_bound(const u32* keys, u32 n, size key) {
 }
 
 // n pieces, one a thread; shared memory for as many sums, keys and places. Runs that lie inside the block (all
-// of them if there is only one block) go to their buckets, its first and last run are the next level's pieces.
-KERNEL(128, sum_blocks) merge_pieces(const u32* keys, const Sum* pieces, size n, Sum* buckets, u32* next_keys,
-                                     Sum* next_pieces) {
+// of them if there is only one block) go to their buckets, on top of what these hold if they are `kept`; its first and
+// last run are the next level's pieces.
+template <bool kept>
+inline void merge(const u32* keys, const Sum* pieces, size n, Sum* buckets, u32* next_keys, Sum* next_pieces) {
   __shared__ u32 pairs;
   Sum* sums = shared_memory<Sum>();
   u32* block_keys = reinterpret_cast<u32*>(sums + blockDim.x);
@@ -119,9 +138,22 @@ KERNEL(128, sum_blocks) merge_pieces(const u32* keys, const Sum* pieces, size n,
   if (t != head) return;
   const bool opens = head == 0, closes = tail == blockDim.x, last_level = gridDim.x == 1;
   if (last_level || !(opens || closes)) {
-    if (key != no_key) store(buckets + key, load(sums + t));
+    if (key == no_key) return;
+    Sum sum = load(sums + t);
+    if constexpr (kept) add_stored(sum, buckets + key);
+    store(buckets + key, sum);
     return;
   }
   if (opens) put_piece(next_keys, next_pieces, out, key, load(sums + t));
   if (closes) put_piece(next_keys, next_pieces, out + 1, key, opens ? Sum::infinity() : load(sums + t));
+}
+
+KERNEL(128, sum_blocks) merge_pieces(const u32* keys, const Sum* pieces, size n, Sum* buckets, u32* next_keys,
+                                     Sum* next_pieces) {
+  merge<false>(keys, pieces, n, buckets, next_keys, next_pieces);
+}
+
+KERNEL(128, sum_blocks) merge_kept(const u32* keys, const Sum* pieces, size n, Sum* buckets, u32* next_keys,
+                                   Sum* next_pieces) {
+  merge<true>(keys, pieces, n, buckets, next_keys, next_pieces);
 }

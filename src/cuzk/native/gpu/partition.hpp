@@ -85,6 +85,19 @@ inline u32 take_place(u32* places, u32 bin, bool live, bool crowded) {
   return place;
 }
 
+// First of the sorted keys[low, high) that is not below `key`, else high: a warp together, a step for each factor of 32.
+// `key` is 64 bits wide: one above the largest may be asked for.
+inline size searched_by_warp(const u32* keys, size low, size high, u64 key) {
+  u32 lane = threadIdx.x % 32;
+  while (low < high) {
+    size width = high - low;  // below 2^32
+    u32 below = (u32)__popc(__ballot_sync(whole_warp, keys[low + width * lane / 32] < key));
+    if (below < 32) high = low + width * below / 32;
+    if (below > 0) low += width * (below - 1) / 32 + 1;
+  }
+  return low;
+}
+
 inline void clear(u32* values, u32 count) {
   for (u32 k = threadIdx.x; k < count; k += blockDim.x) values[k] = 0;
 }

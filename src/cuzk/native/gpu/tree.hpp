@@ -28,15 +28,15 @@ inline Fp2<Fp> inverse_of(const Fp2<Fp>& d, const Fp& norm_inverse) {
 }
 constexpr bool keeps_norm = Coordinate::N > Fp::N;  // a load is cheaper than two squarings
 
-// The list that is summed. A couple is the entries 2 j and 2 j + 1. `rows` names the entries' points, with
-// their sign in bit 31; without it the points are the list itself (fewer than 2^31 of them).
+// The list that is summed. A couple is an entry and the next one. `rows` names the entries' points, with their
+// sign in bit 31; without it the points are the list itself (fewer than 2^31 of them).
 struct List {
   const Point* points;
   const u32* rows;
 
-  uint2 couple(size j) const {
-    if (rows) return reinterpret_cast<const uint2*>(rows)[j];
-    return make_uint2(2 * (u32)j, 2 * (u32)j + 1);
+  uint2 couple(u32 entry) const {
+    if (rows) return make_uint2(rows[entry], rows[entry + 1]);
+    return make_uint2(entry, entry + 1);
   }
   u32 row(size entry) const { return rows ? rows[entry] : (u32)entry; }
   const Point* at(u32 row) const { return points + (row & 0x7fffffffu); }
@@ -128,7 +128,7 @@ __noinline__ inline Fp inverted_in_block(Fp product, size turn) {
 // One thread's pairs between two inversions: `count` of them, tree_threads apart.
 struct Walk {
   List list;
-  const u32* couples;  // j of the first pair
+  const u32* couples;  // the first pair's first entry
   Point* out;          // less the first pair's number
   Products products;
   int count;
@@ -153,14 +153,14 @@ struct Walk {
     return product;
   }
 
-  // Entry 2 j becomes entry 2 j - q: the q pairs before it are one entry each, other couples two.
+  // Entry e becomes entry e - q: the q pairs before it are one entry each.
   void back(Fp inverse) const {
     u32 couple = couple_of(count - 1), after = couple_of(count - 2);
     uint2 next = list.couple(couple);
 #pragma unroll 1
     for (int k = count - 1; k >= 0; k--) {
       uint2 rows = next;
-      Point* to = out + (2 * (i64)couple - k * tree_threads);
+      Point* to = out + ((i64)couple - k * tree_threads);
       couple = after, next = list.couple(couple), after = couple_of(k - 2);
       add(k, rows, inverse, to);
     }

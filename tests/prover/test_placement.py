@@ -19,7 +19,7 @@ from cuzk.errors import (
     UnsatisfiedError,
 )
 from cuzk.groth16 import ProvingKey
-from cuzk.prover import lane
+from cuzk.prover import placement
 from cuzk.prover.session import Prover, Result
 from cuzk.r1cs import SparseMatrix
 from cuzk.vectors import Points, Scalars
@@ -62,7 +62,7 @@ def _device(monkeypatch: pytest.MonkeyPatch) -> None:
         kind = CpuBackend if device == "cpu" else Failing
         return kind(curve, threads), "a GPU can be used"
 
-    monkeypatch.setattr(lane, "open_device", open_device)
+    monkeypatch.setattr(placement, "open_device", open_device)
     Failing.calls = []
     Failing.fail = staticmethod(lambda _: None)
 
