@@ -82,9 +82,9 @@ void placed_product(const std::vector<RowsArg>& templates, In64 coefficients, co
 }  // namespace
 
 void bind_witness(nb::module_& m) {
-  m.def("run_programs", &run_programs, nb::arg("programs"), array_arg("coefficients"), nb::arg("waves"),
+  m.def("run_programs", &run_programs, array_arg("programs"), array_arg("coefficients"), array_arg("waves"),
         array_arg("data"), array_arg("wires"), nb::arg("threads"));
-  m.def("placed_product", &placed_product, nb::arg("templates"), array_arg("coefficients"), nb::arg("places"),
+  m.def("placed_product", &placed_product, array_arg("templates"), array_arg("coefficients"), array_arg("places"),
         nb::arg("constraints"), nb::arg("public_rows"), array_arg("wires"), array_arg("out"),
         nb::arg("bit_reversed"), nb::arg("threads"));
 }
