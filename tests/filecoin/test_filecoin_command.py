@@ -137,9 +137,14 @@ def test_from_sectors_to_a_verified_proof(
         "--insecure-key",
         "-o",
         "p2.bin",
+        "--trace",
+        "trace.json",
         "--json",
     )
     facts = json.loads(run(*arguments)[1])
+    assert (facts["proof"], facts["trace"]) == ("p2.bin", "trace.json")
+    events = json.loads((home / "trace.json").read_text())["traceEvents"]
+    assert {"load", "witness", "commit", "verify"} <= {event["name"] for event in events}
     assert (facts["bytes"], facts["published_key"], len(facts["partitions"])) == (192, False, 1)
     assert facts["partitions"][0]["key_checked"] is False
     assert run("verify", "s.json", "p2.bin", "--key", key, "--insecure-key")[0] == 0

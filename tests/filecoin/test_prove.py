@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import traceback
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -195,7 +196,12 @@ def test_partitions_in_order() -> None:
         on_phase=phases.add,
     ) as prover:
         found = prover.prove(task)
+        spans = prover.timeline.spans()
     assert begun == [0, 1]
+    witnesses = [span.facts for span in spans if span.name == "witness"]
+    assert witnesses == [{"partition": 0}, {"partition": 1}]
+    commits = [span.facts for span in spans if span.name == "commit"]
+    assert commits == [{"partition": 0, "proof": 1}, {"partition": 1, "proof": 2}]
     assert {"witness", "commit", "verify"} <= phases
     assert len(found.reports) == 2
     data = found.data
@@ -304,8 +310,10 @@ def test_what_a_prover_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
             prover.prove(Task(replace(statement, proof=winning), task.data))
         with pytest.raises(
             CircuitError, match="partition 0: public input 2: expected the one that"
-        ):
+        ) as caught:
             prover.prove(Task(replace(statement, partition=1), task.data))
+        calls = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+        assert calls == ["test_what_a_prover_refuses"]  # others would hold the witness
         monkeypatch.setattr(proving, "check_proof", lambda *_: "partition 0: doubtful")
         with pytest.raises(ProofError, match="was withheld: partition 0: doubtful"):
             prover.prove(task)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cuzk import _core
-from cuzk.errors import FormatError
+from cuzk.errors import DeviceUnavailable, FormatError
 
 SWITCH = {"": False, "0": False, "false": False, "1": True, "true": True}
 
@@ -26,6 +26,14 @@ class Environment:
     no_gpu: bool
     parameters: Path | None
     """None: where Filecoin's software looks by itself."""
+
+    def device(self, asked: str) -> str:
+        """What ``--device`` comes to; DeviceUnavailable for a GPU that must not be used."""
+        if self.no_gpu and asked.startswith("cuda"):
+            raise DeviceUnavailable(
+                f"--device: CUZK_NO_GPU forbids {asked}; unset it or use --device cpu"
+            )
+        return "cpu" if self.no_gpu else asked
 
 
 def debugging() -> bool:

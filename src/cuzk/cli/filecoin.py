@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from cuzk.cli.app import cuzk_group
 from cuzk.cli.filecoin_keys import circuit_info_command, setup_command
-from cuzk.cli.filecoin_proofs import prove_command, verify_command
+from cuzk.cli.filecoin_prove import prove_command
+from cuzk.cli.filecoin_verify import verify_command
 
 
 @cuzk_group.group("filecoin", short_help="Filecoin's proofs: PoRep (C2), PoSt, SnapDeals.")

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from cuzk.cli.app import environment
+from cuzk.cli.options import FILE
 from cuzk.errors import FormatError
 from cuzk.filecoin import digests
 from cuzk.filecoin.digests import DigestCache
@@ -17,6 +20,13 @@ from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.formats.bellman import key_digest, read_layout
 from cuzk.formats.source import Source
 from cuzk.load import expect_digest
+
+params_option = click.option(
+    "--params",
+    type=FILE,
+    metavar="DIR",
+    help="Where the parameter files are; FIL_PROOFS_PARAMETER_CACHE, or Filecoin's own place, if not given.",
+)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ import click
 from cuzk.backends import Backend
 from cuzk.cli.app import environment
 from cuzk.curves import Curve, curve_named
-from cuzk.errors import DeviceUnavailable
 from cuzk.prover.devices import open_device
 
 LARGEST = 28
@@ -70,8 +69,4 @@ def sizes_option(
 
 def open_asked(device: str, curve: Curve, threads: int) -> Backend:
     """The device that was asked for, or the best; DeviceUnavailable."""
-    if environment().no_gpu and device.startswith("cuda"):
-        raise DeviceUnavailable(
-            f"--device: CUZK_NO_GPU forbids {device}; unset it or use --device cpu"
-        )
-    return open_device("cpu" if environment().no_gpu else device, curve, threads)[0]
+    return open_device(environment().device(device), curve, threads)[0]

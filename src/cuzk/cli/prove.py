@@ -22,7 +22,7 @@ from cuzk.cli.options import (
 from cuzk.cli.outputs import check_outputs
 from cuzk.cli.terminal import answer, one_line, progress, say, size, table
 from cuzk.curves import BLS12_381, Curve
-from cuzk.errors import CuzkError, DeviceUnavailable
+from cuzk.errors import CuzkError
 from cuzk.formats.bellman import write_proof_bytes
 from cuzk.formats.snarkjs_json import proof_json, public_json
 from cuzk.formats.source import write_together
@@ -103,15 +103,12 @@ def prove_command(
     outputs = {"-o": output, "--public": public} | ({"--trace": trace} if trace else {})
     check_outputs(outputs, inputs)
     binary = form == "bin" or (form is None and output.suffix == ".bin")
-    if environment().no_gpu and device.startswith("cuda"):
-        raise DeviceUnavailable(
-            f"--device: CUZK_NO_GPU forbids {device}; unset it or use --device cpu"
-        )
+    allowed = environment().device(device)
     with progress("load", quiet=as_json) as bar:
         prover = cuzk.Prover(
             key,
             circuit=circuit,
-            device="cpu" if environment().no_gpu else device,
+            device=allowed,
             threads=threads,
             memory=memory,
             key_digest=key_digest,

@@ -27,8 +27,10 @@ from cuzk.filecoin.witness.assign import assign
 from cuzk.formats.source import Readable
 from cuzk.groth16 import ProvingKey
 from cuzk.prover.devices import thread_count
+from cuzk.prover.forget import Forgetting
 from cuzk.prover.report import Report, Stopwatch
 from cuzk.prover.session import Prover, Result
+from cuzk.timeline import Timeline
 from cuzk.vectors import Scalars
 from cuzk.verifier import Verifier
 
@@ -61,6 +63,7 @@ class CircuitProver:
         key_digest: str | None = None,
         insecure_key: bool = False,
         repeated: bool = False,
+        lanes: int | None = None,
         on_phase: Callable[[str], None] | None = None,
         on_partition: Callable[[int], None] | None = None,
     ) -> None:
@@ -77,9 +80,15 @@ class CircuitProver:
             key_digest=key_digest,
             insecure_key=insecure_key,
             repeated=repeated,
+            lanes=lanes,
             on_phase=on_phase,
         )
         self._verifier = Verifier(self._prover.key.vk, insecure_key=True, threads=self._threads)
+
+    @property
+    def timeline(self) -> Timeline:
+        """The Prover's, with the spans of witnesses and of the last verification as well."""
+        return self._prover.timeline
 
     def prove(self, task: Task) -> WholeProof:
         """The proof of all partitions. ProofError where one failed its verification and was withheld."""
@@ -88,8 +97,8 @@ class CircuitProver:
             raise CircuitError(
                 f"{proof.name}: expected its circuit {proof.circuit}, found {self._circuit.name}"
             )
-        watch = Stopwatch(self._on_phase)
-        with watch("total"):
+        watch = Stopwatch(self.timeline, self._on_phase)
+        with Forgetting(), watch("total"):
             results = [self._partition(task, k, watch) for k in range(proof.partitions)]
             data = write_proofs([result.proof for result in results], proof)
             with watch("verify"):
@@ -119,10 +128,11 @@ class CircuitProver:
         """A call of its own, so that its witness is gone before the next one is made."""
         if self._on_partition:
             self._on_partition(partition)
-        with watch("witness"):
-            witness = self._witness(task, partition)
-        with watch("prove"):
-            return self._prover.prove(witness)
+        with self.timeline.about(partition=partition):
+            with watch("witness"):
+                witness = self._witness(task, partition)
+            with watch("prove"):
+                return self._prover.prove(witness)
 
     def _witness(self, task: Task, partition: int) -> Scalars:
         """All wires; the public ones must be those that a verifier derives."""
