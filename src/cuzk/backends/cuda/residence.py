@@ -35,9 +35,8 @@ class Residence:
         self._constants: dict[int, tuple[Memory, Ready]] = {}
         self._kept: WeakSet[Bases | DeviceMatrix] = WeakSet()
         self._planned: WeakSet[Bases] = WeakSet()  # points put since the plan
-        self._expected: list[
-            tuple[tuple[str, int], bool]
-        ] = []  # queries of the plan that were not put
+        # queries of the plan that were not put: group and points, and whether they stay
+        self._expected: list[tuple[tuple[str, int], bool]] = []
         self._lock = threading.RLock()
 
     def follow(self, plan: MemoryPlan, work: Workload, longest: int | None) -> None:
