@@ -95,5 +95,6 @@ void bind_points(nb::module_&);
 void bind_pairing(nb::module_&);
 void bind_records(nb::module_&);
 void bind_setup(nb::module_&);
+void bind_copier(nb::module_&);
 
 }  // namespace cuzk

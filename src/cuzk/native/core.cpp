@@ -66,4 +66,5 @@ NB_MODULE(_core, m) {
   bind_pairing(m);
   bind_records(m);
   bind_setup(m);
+  bind_copier(m);
 }
