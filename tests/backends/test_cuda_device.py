@@ -132,7 +132,7 @@ def test_a_copy_that_breaks_off(
             machine.upload(memory, source)
         except (OutOfMemory, KeyboardInterrupt):
             broken += 1
-        driver.faults.clear()
+        driver._faults.clear()
         gc.collect()
         assert sys.getrefcount(source) == held
         machine.upload(other, source[::-1].copy())

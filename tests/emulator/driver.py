@@ -77,7 +77,7 @@ class FakeDriver:
         self.reserved = 0  # what the pool took from the device
         self.calls: list[str] = []
         self.violations: list[str] = []  # what a card would have faulted on
-        self.faults: list[Fault] = []
+        self._faults: list[Fault] = []
         self._freed: list[Piece] = []  # by frees that their streams have not come to
         self._idle: list[Piece] = []  # host memory stays, whoever still writes into it
         self._pieces: dict[int, Piece] = {}
@@ -91,7 +91,7 @@ class FakeDriver:
         caller's thread between two of its calls; in another thread or a finaliser it waits for the next call),
         or a function that is called.
         """
-        self.faults.append(Fault(function, nth, what, after))
+        self._faults.append(Fault(function, nth, what, after))
 
     @property
     def alive(self) -> dict[str, int]:
@@ -118,10 +118,10 @@ class FakeDriver:
         return ()
 
     def _due(self, name: str) -> list[Fault]:
-        for fault in self.faults:
+        for fault in self._faults:
             fault.left -= fault.function == name or (fault.function == "*" and name in WORK)
-        due = [f for f in self.faults if f.left <= 0 and (f.anywhere or not uninterrupted())]
-        self.faults = [f for f in self.faults if f not in due]
+        due = [f for f in self._faults if f.left <= 0 and (f.anywhere or not uninterrupted())]
+        self._faults = [f for f in self._faults if f not in due]
         return due
 
     def __getattr__(self, name: str) -> Any:

@@ -1,7 +1,8 @@
 """Pinned memory of the host that a stream copies from, used in a circle.
 
 Room is taken in order, filled, and copied from in the same order; it is free again when the event behind its copy
-has passed. Room that was taken and not yet copied from is nobody's but the taker's.
+has passed. Room that was taken and not yet copied from is nobody's but the taker's. Every piece of it comes with
+its event, of which there are EVENTS.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from cuzk.backends.cuda.driver import Driver
 
 DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING
+EVENTS = 16
 
 
 class PinnedBytes:
@@ -64,50 +66,49 @@ class HostRing:
             self.reset()
             self._free_memory()
             self._pinned = PinnedBytes(self._driver, nbytes)
+        while len(self._events) < EVENTS:
+            destroy = self._driver.cuEventDestroy
+            event = self._driver.make(destroy, "cuEventCreate", DISABLE_TIMING)
+            self._events.append(event)
+            self._idle.append(event)
 
-    def take(self, nbytes: int) -> int | None:
-        """Where so many bytes that lie together are free; None where none are yet. Asks the device, and does not wait."""
+    def take(self, nbytes: int) -> tuple[int, Any] | None:
+        """Where so many bytes that lie together are free, and an event; None where not yet. Asks the device, and does
+        not wait.
+        """
         start = self._placed(nbytes)
-        while start + nbytes - self._free > self.size:
+        while not self._idle or start + nbytes - self._free > self.size:
             if not self._copied or not self._driver.passed(self._copied[0].event):
                 return None
             self._retire()
             start = self._placed(nbytes)
         self._next = start + nbytes
-        return start % self.size
+        return start % self.size, self._idle.pop()
 
     def wait(self) -> None:
         """Until room comes free that is copied from."""
         self._driver.cuEventSynchronize(self._copied[0].event)
         self._retire()
 
-    def send(self, address: int, place: int, nbytes: int) -> None:
+    def send(self, address: int, place: int, nbytes: int, event: Any) -> None:
         """Copy to the device what was taken longest ago, in one or more pieces that lie together."""
         to = self._address + place
         self._driver.cuMemcpyHtoDAsync(address, to, nbytes, self._stream)
-        round_up = self._sent % self.size > place  # the rest of the circle was too short for it
-        begin = self._sent - self._sent % self.size + (self.size if round_up else 0)
+        self._driver.cuEventRecord(event, self._stream)
+        skipped = place < self._sent % self.size  # the rest of the circle was too short for it
+        begin = self._sent - self._sent % self.size + (self.size if skipped else 0)
         self._sent = begin + place + nbytes
-        self._copied.append(Copied(self._sent, self.event()))
+        self._copied.append(Copied(self._sent, event))
 
     def receive(self, place: int, address: int, nbytes: int) -> Any:
         """Copy from the device; gives the event behind it. The ring must be idle: the caller keeps the books."""
         self._driver.cuMemcpyDtoHAsync(self._address + place, address, nbytes, self._stream)
-        return self.event()
-
-    def event(self) -> Any:
-        """Recorded now."""
-        if not self._idle:
-            destroy = self._driver.cuEventDestroy
-            event = self._driver.make(destroy, "cuEventCreate", DISABLE_TIMING)
-            self._events.append(event)
-            self._idle.append(event)
         event = self._idle.pop()
         self._driver.cuEventRecord(event, self._stream)
         return event
 
     def give(self, event: Any) -> None:
-        """It has passed."""
+        """It has passed, or was not recorded."""
         self._idle.append(event)
 
     def reset(self) -> None:

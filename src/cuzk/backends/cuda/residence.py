@@ -25,10 +25,10 @@ from cuzk.vectors import Points, Scalars
 class Residence:
     """One curve on one device; ``machine`` is the lane's that makes something."""
 
-    def __init__(self, curve: Curve, threads: int, transfers: Transfers) -> None:
+    def __init__(self, curve: Curve, transfers: Transfers) -> None:
         self.curve = curve
         self.transfers = transfers
-        self.pinning = Pinning(transfers.pinning, threads)
+        self.pinning = Pinning(transfers.pinning)
         self.tables = Tables()
         self.plan: MemoryPlan | None = None
         self.sums: WeakSet[Sums] = WeakSet()  # of all lanes

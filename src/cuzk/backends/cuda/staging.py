@@ -60,6 +60,7 @@ class _Piece(NamedTuple):
     start: int
     place: int
     nbytes: int
+    event: Any
 
 
 class _Fetched:
@@ -105,15 +106,16 @@ class Staging:
         try:
             while begun or start < source.nbytes:
                 nbytes = min(step, source.nbytes - start)
-                place = ring.take(nbytes) if nbytes else None
-                if place is not None:
+                taken = ring.take(nbytes) if nbytes else None
+                if taken:
+                    place, event = taken
                     target = ring.array[place : place + nbytes]
                     number = self._copier.begin(target, source[start : start + nbytes])
-                    begun.append(_Piece(number, start, place, nbytes))
+                    begun.append(_Piece(number, start, place, nbytes, event))
                     start += nbytes
                 elif begun:
                     filled = self._filled(begun)
-                    ring.send(address + filled.start, filled.place, filled.nbytes)
+                    ring.send(address + filled.start, filled.place, filled.nbytes, filled.event)
                 else:
                     with waiting("a buffer"):
                         ring.wait()
@@ -194,7 +196,9 @@ class Staging:
         first = begun.popleft()
         nbytes = first.nbytes
         while begun and begun[0].number <= done and begun[0].place == first.place + nbytes:
-            nbytes += begun.popleft().nbytes
+            piece = begun.popleft()
+            nbytes += piece.nbytes
+            self._ring.give(piece.event)
         return first._replace(nbytes=nbytes)
 
     def _unpack(self, slot: _Slot, target: NDArray[np.uint8]) -> None:
