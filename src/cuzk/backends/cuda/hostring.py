@@ -61,9 +61,9 @@ class HostRing:
         return self._pinned.array if self._pinned else np.empty(0, np.uint8)
 
     def grow(self, nbytes: int) -> None:
-        """To so many bytes; waits for the stream where there were fewer."""
+        """To so many bytes; waits for copies from it where there were fewer."""
         if nbytes > self.size:
-            self.reset()
+            self.drain()
             self._free_memory()
             self._pinned = PinnedBytes(self._driver, nbytes)
         while len(self._events) < EVENTS:
@@ -111,8 +111,13 @@ class HostRing:
         """It has passed, or was not recorded."""
         self._idle.append(event)
 
+    def drain(self) -> None:
+        """Wait for all copies from it."""
+        while self._copied:
+            self.wait()
+
     def reset(self) -> None:
-        """Nothing is taken; waits for the stream, whatever is known of it."""
+        """Nothing is taken, whatever was; waits for the stream."""
         if self.size:
             self._driver.cuStreamSynchronize(self._stream)
         self._copied.clear()

@@ -127,7 +127,7 @@ class Staging:
     def download(self, address: int, target: NDArray[np.uint8]) -> None:
         """Returns when ``target`` is filled."""
         step, ring = self._begin(target.nbytes), self._ring
-        ring.reset()
+        ring.drain()
         places = deque(range(0, ring.size - step + 1, step)) if step else deque[int]()
         under_way = deque[tuple[Any, int, int, int]]()
         start = 0

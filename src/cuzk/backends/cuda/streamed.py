@@ -24,12 +24,12 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from cuzk.backends.cuda.arrivals import Feeder
-from cuzk.backends.cuda.batches import Sizes, batches
+from cuzk.backends.cuda.batches import PINNED, STAGED, Sizes, batches
 from cuzk.backends.cuda.digits import Digits, sort_digits
 from cuzk.backends.cuda.kept import LEFT, Kept
 from cuzk.backends.cuda.machine import Machine, Memory, Pin
@@ -76,12 +76,13 @@ class Terms:
 class Streaming:
     """How sums are streamed; the defaults are what is best, the others what that is measured against.
 
+    Without ``sizes`` they are those for where the points are, in locked pages or not.
     ``ahead`` is how many further batches' digits are sorted before a batch is computed, ``left`` and ``tuning``
     are :class:`~cuzk.backends.cuda.kept.Kept`'s.
     """
 
     form: str = "kept"  # "kept", "deferred", "each"
-    sizes: Sizes = field(default_factory=Sizes)
+    sizes: Sizes | None = None
     follow: bool = True  # sums behind another one in longer batches
     slots: int = SLOTS
     ahead: int = 2
@@ -93,10 +94,21 @@ class Streaming:
         """The other forms have waited for the sum before."""
         return self.follow and self.form == "kept"
 
+    def sizes_of(self, *, pinned: bool) -> Sizes:
+        """Of the batches of a sum that no other one precedes."""
+        return self.sizes or (PINNED if pinned else STAGED)
+
+    @property
+    def all_sizes(self) -> list[Sizes]:
+        """Whatever may come: memory is planned before it is known."""
+        long = [LONG] if self.follows else []
+        return [self.sizes_of(pinned=True), self.sizes_of(pinned=False), *long]
+
 
 def ring_bytes(curve: Curve, group: str, n: int, most: int, how: Streaming) -> int:
     """Device memory that stays from sum to sum: slots for the longest batches of n points, ``most`` at a time."""
-    longest = max(map(len, batches(n, most, LONG if how.follows else how.sizes)), default=0)
+    cuts = [batches(n, most, sizes) for sizes in how.all_sizes]
+    longest = max((len(rows) for cut in cuts for rows in cut), default=0)
     return how.slots * longest * 8 * curve.point_words(group)
 
 
@@ -119,7 +131,7 @@ def streamed_bytes(
         lanes = 2 if how.form == "deferred" else 1
         return ENTRY_BYTES * windows.windows * ahead + lanes * (sort + buckets) + SMALL_BYTES
 
-    return max(nbytes(how.sizes), nbytes(LONG) if how.follows else 0)
+    return max(map(nbytes, how.all_sizes))
 
 
 @dataclass(eq=False)
@@ -148,7 +160,8 @@ class Streamed:
         """
         last = self._last()
         follows = self.how.follows and last is not None and not last.taken
-        cut = batches(len(terms.points), most, LONG if follows else self.how.sizes)
+        sizes = LONG if follows else self.how.sizes_of(pinned=terms.pin is not None)
+        cut = batches(len(terms.points), most, sizes)
         with self._landings(terms, cut) as landings:
             if self.how.form == "kept":
                 wait = self._kept(
