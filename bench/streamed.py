@@ -51,6 +51,9 @@ def ways(*, sweep: bool) -> Iterator[tuple[str, str, Streaming]]:
         yield f"first {first}", "pinned", replace(PLAIN, sizes=Sizes(first))
     for growth in (1.5, 3.0, 4.0):
         yield f"growth {growth}", "pinned", replace(PLAIN, sizes=Sizes(growth=growth))
+    for first, growth in ((1 / 7, 2.0), (1 / 10, 1.8), (1 / 5, 1.4), (1 / 4, 1.0)):
+        sizes = Sizes(first, growth)
+        yield f"first {first:.2f} growth {growth}", "pageable", replace(PLAIN, sizes=sizes)
     for left in (1.5, 3.0, 5.0):
         yield f"left {left}", "pinned", replace(PLAIN, left=left)
     yield "nothing follows", "pinned", replace(PLAIN, follow=False)

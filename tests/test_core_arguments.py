@@ -126,7 +126,6 @@ def calls() -> dict[str, Call]:
         "r1cs_fill": name | {"data": r1cs_bytes(), "constraints": 1, "row_ptrs": triple,
                              "wires": [np.zeros(n, np.uint32) for n in (1, 0, 0)],
                              "coefficients": [np.zeros(n, np.uint32) for n in (1, 0, 0)]},
-        "copy_bytes": {"target": np.zeros(9, np.uint8), "source": np.arange(9, dtype=np.uint8)},
         "number_values": {"records": np.zeros((2, 40), np.uint8), "offset": 4, "seed": two, "out": np.zeros(2, np.uint32)},
     }  # fmt: skip
 
@@ -143,7 +142,6 @@ UNTHREADED = {
 ANY_WIDTH = {("bit_reverse", "values"), ("number_values", "records")}
 WRITTEN = {"out", "row_ptrs"}
 WRITTEN_BY = {
-    ("copy_bytes", "target"),
     ("ntt", "values"),
     ("group_ntt", "points"),
     ("bit_reverse", "values"),
@@ -189,7 +187,7 @@ NAMES = sorted(calls())
 
 
 def test_every_function_with_arrays_is_here() -> None:
-    plain = {"paths", "path", "use_path", "compiler", "msm_width"}
+    plain = {"paths", "path", "use_path", "compiler", "msm_width", "Copier"}
     public = {n for n in dir(_core) if not n.startswith("_")}
     assert public - plain == set(NAMES)
 

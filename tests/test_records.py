@@ -167,16 +167,3 @@ def test_records_that_cannot_hold_a_value() -> None:
         _core.number_values(np.zeros((2, 32), np.uint8), 0, none, np.zeros(1, np.uint32))
     with pytest.raises(ValueError, match="seed: value 1 occurs twice"):
         _core.number_values(np.zeros((0, 32), np.uint8), 0, pack([4, 4], 4), np.zeros(0, np.uint32))
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("nbytes", [0, 1, (1 << 20) + 7])
-def test_copies_bytes(nbytes: int, threads: int) -> None:
-    source = np.random.default_rng(1).integers(0, 256, nbytes, np.uint8)
-    target = np.zeros(nbytes + 2, np.uint8)
-    _core.copy_bytes(target[1:-1], source, threads)
-    assert bytes(target) == bytes([0, *source.tolist(), 0])
-    with pytest.raises(ValueError, match=f"source: expected {nbytes + 2} bytes, found {nbytes}"):
-        _core.copy_bytes(target, source, threads)
-    with pytest.raises(ValueError, match="target: shares memory with source"):
-        _core.copy_bytes(target[1:], target[1:], threads)

@@ -115,10 +115,18 @@ def r1cs_fill(  # fill pass: CSR arrays of A, B, C (row_ptrs may be longer than 
     curve: str, data: NDArray[np.uint8], constraints: int,
     row_ptrs: list[U64], wires: list[U32], coefficients: list[U32],
 ) -> U64: ...
-def copy_bytes(target: NDArray[np.uint8], source: NDArray[np.uint8], threads: int) -> None: ...  # (n,) each
 def number_values(  # records (n, stride) bytes: 32-byte values at `offset` numbered by first use after the distinct values of `seed` (m, 4); out (n,); returns all values (k, 4)
     records: NDArray[np.uint8], offset: int, seed: U64, out: U32
 ) -> U64: ...
 def read_serde_json(  # JSON into the bytes of its bincode, by a description of the type (serde_json.hpp, cuzk.filecoin.serde); "" or what is wrong, with offset and place
     text: NDArray[np.uint8], types: NDArray[np.int64], fields: NDArray[np.int64], names: list[str], out: NDArray[np.uint8]
 ) -> str: ...
+
+# Copies by threads that wait for the next one (copier.hpp); arrays are kept alive until they are waited for
+class Copier:
+    def __init__(self, threads: int) -> None: ...  # that copy at once, the caller of wait among them
+    def begin(self, target: NDArray[np.uint8], source: NDArray[np.uint8]) -> int: ...  # (n,) each; the copy's number, from 1 on
+    def wait(self, number: int) -> int: ...  # until it and all before it are done; the number of the last that is
+    def close(self) -> None: ...  # gives up what is not done and ends the threads; the next begin starts them again
+    @property
+    def threads(self) -> int: ...  # that are alive now, the caller not counted

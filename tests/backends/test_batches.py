@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
-from cuzk.backends.cuda.batches import Sizes, batches
+from cuzk.backends.cuda.batches import PINNED, STAGED, Sizes, batches
 from cuzk.errors import KernelError
 
 TINY = Sizes(first=1 / 8, growth=2.0, least=2)
@@ -58,3 +60,14 @@ def test_nonsense_is_refused() -> None:
     for wrong in ((0.0, 1.0, 1), (2.0, 1.0, 1), (0.5, 0.5, 1), (0.5, 1.0, 0)):
         with pytest.raises(KernelError, match="expected 0 < first <= 1"):
             Sizes(*wrong)
+
+
+def test_points_that_arrive_slowly_go_in_more_and_longer_first_ones() -> None:
+    """Each batch of staged points arrives, at half the speed of computing, while the one before it is computed."""
+    n = 1 << 24
+    cuts = {
+        where: batches(n, n, sizes) for where, sizes in (("pinned", PINNED), ("staged", STAGED))
+    }
+    assert [len(cuts[where]) for where in ("pinned", "staged")] == [3, 4]
+    for one, other in pairwise(cuts["staged"]):
+        assert 0.6 * len(other) <= len(one) < len(other)

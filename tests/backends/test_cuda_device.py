@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,10 @@ from cuzk.vectors import Scalars
 from emulator.driver import STATIC_SHARED, FakeDriver, install
 
 VECTOR = Unit("vector.cu", BLS12_381)
+
+
+QUEUEING = ["cuMemcpyHtoDAsync", "cuEventRecord", "cuEventSynchronize"]
+MAKING = ["cuEventCreate", "cuMemAllocHost"]
 
 
 @pytest.fixture
@@ -67,27 +72,76 @@ def test_kernel_over_the_driver(machine: CudaMachine) -> None:
     assert Scalars(curve, found, montgomery=True).ints() == expected
 
 
-@pytest.mark.parametrize("shortest", [1, 300])
-@pytest.mark.parametrize("nbytes", [0, 1, 999, 1000, 1001, 1999, 2000, 2001, 54321])
-def test_copies_through_pinned_buffers(
-    machine: CudaMachine,
-    driver: FakeDriver,
-    nbytes: int,
-    shortest: int,
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pinned memory of 256 to 1024 bytes."""
+    for name, value in (("LEAST_BYTES", 256), ("MOST_BYTES", 1024), ("SHORTEST_PIECE", 96)):
+        monkeypatch.setattr(staging, name, value)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("eager", [0, 1, 2, 3])
+def test_copies_through_pinned_memory(
+    eager: int, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "SLOT_BYTES", 1000)
-    monkeypatch.setattr(staging, "SHORTEST_PIECE", shortest)
-    random = np.random.default_rng(nbytes)
-    rows = [random.integers(0, 256, nbytes, np.uint8) for _ in range(3)]
-    memory = [machine.alloc(nbytes) for _ in rows]
+    """Lengths in any order, so that pieces lie anywhere in the circle; streams run ahead as they like."""
+    monkeypatch.setattr(staging, "COPIERS", threads)
+    driver, random = install(FakeDriver(eager=eager), monkeypatch), np.random.default_rng(eager)
+    machine = device.CudaMachine(device.open_card(0))
+    lengths = [0, 1, 95, 700, 97, 1023, 1024, 1025, 300, 54321, 2, 2000, 96, 8192]
+    rows = [random.integers(0, 256, n, np.uint8) for n in [*lengths, *random.permutation(lengths)]]
+    memory = [machine.alloc(len(row)) for row in rows]
     for to, row in zip(memory, rows, strict=True):
-        machine.upload(to, row.copy())
+        source = row.copy()
+        machine.upload(to, source)
+        source[:] = 0  # it has been read
     for to, row in zip(memory, rows, strict=True):
-        found = np.zeros(nbytes, np.uint8)
+        found = np.zeros(len(row), np.uint8)
         machine.download(to, found)
         assert np.array_equal(found, row)
-    assert len(driver.pinned) <= 2
+    assert [len(array) for array in driver.pinned.values()] == [1024]
+    del machine, memory, to
+    gc.collect()
+    assert driver.alive["pinned"] == driver.alive["events"] == 0
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize(
+    ("call", "what", "after"),
+    [
+        *((call, "OUT_OF_MEMORY", False) for call in (*QUEUEING, *MAKING)),
+        *((call, KeyboardInterrupt, False) for call in (*QUEUEING, *MAKING)),
+        *((call, KeyboardInterrupt, True) for call in (*QUEUEING, *MAKING)),
+    ],
+)
+def test_a_copy_that_breaks_off(
+    call: str, what: type | str, after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever that is, the next copy is right, and the array is nobody's."""
+    broken = 0
+    for nth in range(1, 12):
+        driver = install(FakeDriver(eager=nth), monkeypatch)
+        machine = device.CudaMachine(device.open_card(0))
+        source, found = np.arange(6000).astype(np.uint8), np.zeros(6000, np.uint8)
+        memory, other = machine.alloc(6000), machine.alloc(6000)
+        machine.upload(other, source[:200])
+        held = sys.getrefcount(source)
+        driver.fault(call, nth, what, after=after)
+        try:
+            machine.upload(memory, source)
+        except (OutOfMemory, KeyboardInterrupt):
+            broken += 1
+        driver._faults.clear()
+        gc.collect()
+        assert sys.getrefcount(source) == held
+        machine.upload(other, source[::-1].copy())
+        machine.download(other, found)
+        assert np.array_equal(found, source[::-1])
+        del machine, memory, other
+        gc.collect()
+        assert driver.alive["pinned"] == driver.alive["events"] == 0
+    assert broken
 
 
 def test_results_are_fetched_while_work_is_queued(machine: CudaMachine, driver: FakeDriver) -> None:

@@ -114,6 +114,28 @@ def test_memory_that_is_freed_too_early(tmp_path: Path, monkeypatch: pytest.Monk
     assert any(row != list(range(1, 21)) for row in found)
 
 
+def test_a_machine_that_cannot_be_made_gives_its_stream_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = FakeDriver()
+    machine = CudaMachine(card_of(driver, tmp_path))
+
+    def none(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("cuzk.backends.cuda.stream.Staging", none)
+        with pytest.raises(MemoryError):
+            machine.beside("copy")
+    gc.collect()
+    there = len(driver.streams)
+    other = machine.beside("copy")
+    assert len(driver.streams) == there
+    del machine, other
+    gc.collect()
+    assert driver.streams == []
+
+
 def test_a_stream_that_only_lent_memory_is_not_held_up(tmp_path: Path) -> None:
     """Memory of the copying stream is dropped while the computing one is busy with it: copies go on."""
     driver = FakeDriver()

@@ -138,7 +138,7 @@ def test_copies_tell_their_bytes_and_how(machine: CudaMachine) -> None:
     assert all(a.end <= b.start for a, b in pairwise(found))
     host = [s.name for s in machine.timeline.spans() if s.device == ""]
     assert host == [
-        "stage", "wait for a buffer", "wait for a copy", "wait for a copy", "wait for a result",
+        "stage", "wait for a copy", "wait for a copy", "wait for a result",
         "wait for cuda:0 compute",
     ]  # fmt: skip
 

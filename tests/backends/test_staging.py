@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cuzk.backends.cuda import CudaBackend, device
-from cuzk.backends.cuda.pinning import MARGIN, WORTH, Pinning
+from cuzk.backends.cuda.pinning import MARGIN, Pinning
 from cuzk.backends.cuda.transfers import CHOICES, Transfers
 from cuzk.curves import BN254
 from cuzk.errors import FormatError, KernelError, PinningRefused
@@ -173,24 +173,28 @@ def multiple_of_generator(k: int) -> object:
 
 
 def test_rule_of_pinning() -> None:
+    """Vectors only where all is to be locked; points wherever they may be; nothing without a whole page."""
     machine, told = EmulatedMachine(), list[str]()
-    long, short, none = (np.zeros(n, np.uint8) for n in (WORTH, WORTH - 1, mmap.PAGESIZE))
+    long, none = np.zeros(1 << 20, np.uint8), np.zeros(mmap.PAGESIZE, np.uint8)
 
-    def pinned(how: str, threads: int, array: NDArray[np.uint8]) -> bool:
-        found = Pinning(how, threads).vector(machine, array, told.append)
-        return found is not None
+    def pinned(how: str, array: NDArray[np.uint8]) -> tuple[bool, bool]:
+        pinning = Pinning(how)
+        one, other = pinning.vector, pinning.points
+        return tuple(way(machine, array, told.append) is not None for way in (one, other))  # type: ignore[return-value]
 
-    assert [pinned("auto", threads, long) for threads in (1, 3, 4, 8)] == [True, True, False, False]
-    assert not pinned("auto", 1, short)
-    assert [pinned(how, 8, short) for how in ("always", "never")] == [True, False]
-    assert not pinned("always", 1, none)
+    assert [pinned(how, long) for how in ("auto", "always", "never")] == [
+        (False, True),
+        (True, True),
+        (False, False),
+    ]
+    assert pinned("always", none) == (False, False)
     assert told == []
     assert machine.pins == {}
 
 
 def test_no_more_than_a_part_of_what_is_left_is_locked() -> None:
     machine, told = EmulatedMachine(), list[str]()
-    pinning = Pinning("always", 1, available=lambda: 100_000)
+    pinning = Pinning("always", available=lambda: 100_000)
     first = pinning.vector(machine, np.zeros(40_000, np.uint8), told.append)
     assert first is not None
     assert pinning.locked_bytes == 40_000

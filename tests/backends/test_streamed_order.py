@@ -182,3 +182,18 @@ def test_results_come_back_through_pinned_pages(form: str, monkeypatch: pytest.M
 def test_no_points_are_no_work(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     driver, slots = traced(monkeypatch, form, 0)
     assert (driver.done, driver.host, slots) == ([], [], [])
+
+
+def test_a_mark_behind_a_sum_is_behind_all_its_batches(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last of two batches may be another stream's: a phase's time on the device has it, too."""
+    driver = Traced()
+    install(driver, monkeypatch)
+    machine = device.open_machine(0, BN254)
+    case = Case(machine, BN254, form)
+    buffer = case.backend.put(some_scalars(BN254, 16))
+    collect = case.sums.start(case.bases(some_points(BN254, "g1", 16)), buffer, None)
+    machine.wait(machine.mark())
+    assert not any(stream.waiting for stream in driver.streams)
+    collect()

@@ -180,6 +180,14 @@ def test_refusals(name: str) -> None:
     assert text == f"evaluations: {name}: value 3: expected one below r, found a larger one"
 
 
+def test_other_objects_are_refused() -> None:
+    a, b = ([1] * circuit_of(BN254).matrices().rows for _ in "ab")
+    text = refusal(FormatError, Evaluations(a, b))  # type: ignore[arg-type]
+    assert text == "evaluations: a: expected Scalars, found list; see Scalars.from_ints"
+    text = refusal(FormatError, (a, b))  # type: ignore[arg-type]
+    assert text == "evaluations: expected Evaluations(a, b, c), found tuple"
+
+
 def test_any_layout_of_memory() -> None:
     """Columns first, or every second row of an array."""
     given = evaluations(BN254)

@@ -11,7 +11,7 @@ from proofs import Proofs, expect_nothing_held, key
 
 from circuits import cubic
 from cuzk.curves import BN254
-from cuzk.errors import CuzkError, FormatError
+from cuzk.errors import CuzkError, FormatError, KernelError
 from cuzk.prover.session import Prover, Result
 from cuzk.verifier import verify
 from null_backend import TIMEOUT, Event, NullDevice, install
@@ -40,6 +40,25 @@ def test_vectors_of_the_next_proof_come_while_one_computes(device: NullDevice) -
         expect_nothing_held(prover, device)
     lanes = {event.thread: event.lane for event in device.events if event.verb == "collect"}
     assert lanes == {"p0": 0, "p1": 1}
+
+
+@pytest.mark.parametrize("error", [KernelError("planted"), KeyboardInterrupt()])
+def test_who_gets_an_error_may_change_the_vectors(device: NullDevice, error: BaseException) -> None:
+    """Copies that are under way were waited for: nothing reads the caller's arrays any more."""
+
+    def script(event: Event) -> None:
+        if event.verb == "start_msm":
+            raise error
+
+    with Prover(key(), device="cuda", threads=1) as prover:
+        device.script = script
+        with pytest.raises(type(error)):
+            prover.prove(cubic(BN254).witness())
+        device.script = lambda _: None
+    verbs = [
+        event.verb for event in device.events if event.verb in ("stage", "start_msm", "settle")
+    ]
+    assert verbs == ["stage", "start_msm", "settle"]
 
 
 def test_kernels_are_queued_in_the_order_of_places(device: NullDevice) -> None:

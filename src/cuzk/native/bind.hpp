@@ -99,5 +99,6 @@ void bind_setup(nb::module_&);
 void bind_hashes(nb::module_&);
 void bind_serde(nb::module_&);
 void bind_witness(nb::module_&);
+void bind_copier(nb::module_&);
 
 }  // namespace cuzk

@@ -1,6 +1,5 @@
-// Inner loops over bytes: variable-length records and coefficient dictionaries of files, plain copies.
+// Inner loops over bytes: variable-length records and coefficient dictionaries of files.
 #include "bind.hpp"
-#include "parallel.hpp"
 #include "records.hpp"
 
 #include <cstring>
@@ -106,22 +105,9 @@ nb::object number_values(InBytes records, std::size_t offset, In64 seed, Out32 o
   return as_array(values);
 }
 
-void copy_bytes(OutBytes target, InBytes source, int threads) {
-  std::size_t n = length_of(target, "target"), found = length_of(source, "source");
-  if (found != n)
-    throw std::invalid_argument("source: expected " + std::to_string(n) + " bytes, found " + std::to_string(found));
-  auto to = target.data();
-  auto from = source.data();
-  if (from < to + n && to < from + n) throw std::invalid_argument("target: shares memory with source");
-  NoGil release;
-  auto piece = [=](std::size_t begin, std::size_t end) { std::memcpy(to + begin, from + begin, end - begin); };
-  parallel_ranges(threads, n, piece, std::size_t{256} << 10);  // which takes 50 us, as long as starting a thread
-}
-
 }  // namespace
 
 void bind_records(nb::module_& m) {
-  m.def("copy_bytes", &copy_bytes, array_arg("target"), array_arg("source"), nb::arg("threads"));
   m.def("r1cs_terms", &r1cs_terms, nb::arg("curve"), array_arg("data"), nb::arg("constraints"),
         nb::arg("wires"));
   m.def("r1cs_fill", &r1cs_fill, nb::arg("curve"), array_arg("data"), nb::arg("constraints"),

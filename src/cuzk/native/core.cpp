@@ -69,4 +69,5 @@ NB_MODULE(_core, m) {
   bind_hashes(m);
   bind_serde(m);
   bind_witness(m);
+  bind_copier(m);
 }

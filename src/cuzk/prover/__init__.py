@@ -46,9 +46,10 @@ def proving(
     phase: Phase = untimed,
     given: GivenVectors | None = None,
 ) -> Generator[None, None, Proof]:
-    """The proof for the witness ``w`` (plain form, w[0] = 1) blinded by ``r`` and ``s``; nothing is checked here.
+    """The proof for the witness ``w`` (plain form, w[0] = 1) blinded by ``r`` and ``s``.
 
-    Yields once, when all of the device's work is queued. ``given`` are A w, B w, C w where they are known; they are used up.
+    Nothing is checked here. Yields once, when all of the device's work is queued. ``given`` are A w, B w, C w
+    where they are known; they are used up.
     """
     with phase("evaluate"):
         a, b, c = given.taken(key, backend) if given else evaluate(key, w, backend)

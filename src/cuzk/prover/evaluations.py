@@ -35,9 +35,17 @@ class Evaluations:
 
 def check_evaluations(given: Evaluations, key: ProvingKey, matrices: Matrices) -> Evaluations:
     """Of the key's curve and the circuit's length, contiguous; values are left to the device's check."""
+    if not isinstance(given, Evaluations):
+        raise FormatError(
+            f"evaluations: expected Evaluations(a, b, c), found {type(given).__name__}"
+        )
     checked = {}
     for name, vector in given.vectors().items():
         where = f"evaluations: {name}"
+        if not isinstance(vector, Scalars):
+            raise FormatError(
+                f"{where}: expected Scalars, found {type(vector).__name__}; see Scalars.from_ints"
+            )
         if vector.curve is not key.curve:
             raise CircuitError(
                 f"{where}: expected values of {key.curve.title}'s scalar field as {key.source} has, "

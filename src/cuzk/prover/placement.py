@@ -26,7 +26,7 @@ from cuzk.timeline import Timeline
 DOUBTED = "proofs of the chosen device failed their verification"
 CLOSED = "Prover: expected an open one, found it closed"
 TRIES = 2  # of a device, before the CPU
-LANES = 2  # proofs at a time where a device has room: one computes while the other's vectors come and its proof is verified
+LANES = 2  # proofs at a time where a device has room: one computes, the other's vectors come or its proof is verified
 MOST_LANES = 4
 
 
@@ -111,9 +111,8 @@ class Placement:
         tries = 0
         while tries < TRIES:
             first = self._first
-            found = self._tried(
-                first, statement
-            )  # no error that it met holds device memory any more
+            # in a call of its own: no error that it met holds device memory any more
+            found = self._tried(first, statement)
             if found.proof is not None:
                 return Outcome(found.proof, first, first.reason, tries)
             if found.left:

@@ -72,7 +72,7 @@ class CudaBackend:
         self.threads = threads
         self._machine = machine
         self._longest = longest_sum
-        self._residence = residence or Residence(curve, threads, transfers or Transfers())
+        self._residence = residence or Residence(curve, transfers or Transfers())
         how = streaming or Streaming(self._residence.transfers.batches)
         streamed = Streamed(machine, curve, how)
         self._sums = Sums(machine, curve, threads, longest_sum, streamed)

@@ -58,7 +58,7 @@ class Arrival:
         """Wait for the copy itself: the array may change, its pages may be let go. Raises as ``before``."""
         self._line.machine.wait(self._queued())
 
-    def settle(self, mark: Any, failure: _Failure | None = None) -> None:
+    def answer(self, mark: Any, failure: _Failure | None = None) -> None:
         """For the line: queued, or failed."""
         self._mark, self._failure = mark, failure
 
@@ -89,9 +89,8 @@ class _Line:
         self._failure: Callable[[], _Failure | None] = lambda: None
         self._steps: deque[tuple[Callable[[], Any], Arrival | None]] = deque()
         self._working = False
-        self._threads: list[
-            threading.Thread
-        ] = []  # one works; more may be about to find nothing to do
+        # one works; more may be about to find nothing to do
+        self._threads: list[threading.Thread] = []
 
     def add(self, step: Callable[[], Any], arrival: Arrival | None, *, quick: bool) -> None:
         """``step`` queues something and gives a mark behind it; a quick one is not worth a thread.
@@ -103,11 +102,11 @@ class _Line:
                 raise self._ended()
             failure = self._failure()
             if arrival and failure and not failure.told:
-                arrival.settle(None, failure)
+                arrival.answer(None, failure)
             elif quick and not self._working and not self._steps:
                 mark = step()
                 if arrival:
-                    arrival.settle(mark)
+                    arrival.answer(mark)
             else:
                 context = contextvars.copy_context()  # what the copy is about, for the timeline
                 self._steps.append((partial(context.run, step), arrival))
@@ -164,7 +163,7 @@ class _Line:
         else:
             with self.ready:
                 if arrival:
-                    arrival.settle(mark)
+                    arrival.answer(mark)
                 self.ready.notify_all()
         return True
 
@@ -176,10 +175,10 @@ class _Line:
         failure = _Failure(error)
         waiting, self._steps = self._steps, deque()
         if arrival:
-            arrival.settle(None, failure)
+            arrival.answer(None, failure)
         for step, other in waiting:
             if other:
-                other.settle(None, failure)
+                other.answer(None, failure)
             else:
                 with suppress(BackendError):  # of a device that is lost, as the next copy will say
                     step()
@@ -210,9 +209,8 @@ class Feeder:
         ``pin`` holds pages that the array lies in; without one the array is staged.
         """
         arrival, machine = Arrival(self._line), self._machine
-        copying = partial(
-            _copy, machine, memory, array, pin
-        )  # its frame holds no closure: an error would
+        # a partial: its frame holds no closure, as an error's would
+        copying = partial(_copy, machine, memory, array, pin)
         self._line.add(copying, arrival, quick=pin is not None)
         return arrival
 

@@ -1,9 +1,20 @@
 """Into which batches the points of a streamed sum are cut: a pure plan of sizes.
 
-While batch i is computed, batch i + 1 is copied. Copying all points takes a quarter to two fifths of the time
-that the sum takes, their digits 5 %: a first batch of a seventh arrives while digits are sorted, and each
-further one, twice as long, while the one before it is computed. Every batch costs what it leaves unfinished
-(a copy a bucket and the merging of lists, see :mod:`cuzk.backends.cuda.kept`), so there are as few as that allows.
+While batch i is computed, batch i + 1 is copied. Every batch costs what it leaves unfinished (an addition or a copy a
+bucket, see :mod:`cuzk.backends.cuda.streamed`), so there are as few as arrive in time. In G1 of BLS12-381:
+
+- From locked pages all points arrive in 0.30 to 0.35 of the time that the sum takes, their digits take 0.05: a first
+  batch of a seventh arrives while digits are sorted, each further one, twice as long, while the one before it is
+  computed. Three batches.
+- Through buffers (27 to 33 GB/s) they arrive in 0.5 to 0.7 of it: a first batch of an eighth, each further one 1.6 times
+  as long. Four batches.
+
+Predicted with a cut at 0.6, 1.3 and 4 ms at 2^22, 2^24 and 2^26, in percent over the resident sum (the same model gave
+14 and 9 where 15 and 10 were measured, from locked pages, a cut at 1.7 and 3.9 ms):
+
+    first, growth      55 GB/s            33                30               27
+    1/7, 2            5   3   3        9  14  18        13  20  24       19  27  31
+    1/8, 1.6          8   6   5       11   9   8        11  10  11       12  13  16
 """
 
 from __future__ import annotations
@@ -26,6 +37,12 @@ class Sizes:
             raise KernelError(
                 f"cuda: batches: expected 0 < first <= 1, growth and least of 1 or more, found {self}"
             )
+
+
+PINNED, STAGED = Sizes(), Sizes(1 / 8, 1.6)
+BUCKETS = Sizes(
+    1 / 5, 1.6
+)  # in G1 of BN254 at 2^24 1.7 % over the resident sum, 1/7 and 2 4.0 (H200, 2026-11-30)
 
 
 def batches(n: int, most: int, sizes: Sizes | None = None) -> list[range]:

@@ -12,9 +12,11 @@ by rounds of affine additions (``tree.py``) where these pay, and what is left of
 Measured at 2^24 in G1 of BLS12-381, 32 entries a bucket (H200, 2026-11-30), with rounds that copied a whole point a
 bucket: 92.1 ms, resident 83.6. The additions took the same, 70.7 and 71.6; `tree_place` 11.3 and 5.0, for 95 and
 41 M copied points, merging 1.05. Counted over Poisson's bucket lengths, rounds from each key's first entry copy 34
-and 20 M at 60 % of the time each; predicted are 81.9 and 79.9 ms. What a batch leaves matters little: 2 to 5 entries a
-bucket are within 0.6 %, the fewer copies of the larger ones against more to merge. Buckets instead of lists
-would take a mixed addition, 8M + 2S, for each of 220 M entries, and two full ones a bucket for their lines.
+and 20 M at 60 % of the time each; 81.9 and 79.9 ms were predicted, 85.0 and 80.6 measured (2026-11-30): merging takes
+1.7 ms, not 0.4. A batch that leaves more has less to do while the next one is copied: 90.2 ms where it leaves up to
+3.0 entries a bucket, 4.3 of them waiting; 84.6 to 85.0 at 1.2, 1.5 and 2.0; at 2^22 26.6, 26.8 and 26.1. Buckets
+instead of lists would take a mixed addition, 8M + 2S, for each of 220 M entries, and two full ones a bucket for their
+lines.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from cuzk.vectors import Words
 
 THREADS = 256
 TILE = 2048  # merge_tile of merge.cu
-LEFT = 3.0  # a list's entries a bucket above which a batch has a round more: 2.5 a bucket are left
+LEFT = 2.0  # a list's entries a bucket above which a batch has a round more
 WORTH = 4  # pairs of a batch's last round over those of a whole sum's: 100 us against what merging them takes
 PART = 4  # lists take one part in so many of the memory that is free at the most
 UNBOUNDED = 1 << 60

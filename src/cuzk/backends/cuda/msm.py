@@ -146,7 +146,9 @@ class Sums:
                 plan = given.plan or self.plan(n)
                 digits = self._digits(scalars, found, plan, bases.length)
                 rows = given.tables or points
-                return start_sum(self.machine, self.curve, group, rows, digits)
+                wait = start_sum(self.machine, self.curve, group, rows, digits)
+                nbytes = 8 * self.curve.point_words(group) * found.finite
+                return self.streamed.queued(wait, nbytes)
         step = self.longest or len(wires)
         parts = [
             self._chunk(points, group, scalars, wires[begin : begin + step], begin)

@@ -25,19 +25,18 @@ from cuzk.vectors import Points, Scalars
 class Residence:
     """One curve on one device; ``machine`` is the lane's that makes something."""
 
-    def __init__(self, curve: Curve, threads: int, transfers: Transfers) -> None:
+    def __init__(self, curve: Curve, transfers: Transfers) -> None:
         self.curve = curve
         self.transfers = transfers
-        self.pinning = Pinning(transfers.pinning, threads)
+        self.pinning = Pinning(transfers.pinning)
         self.tables = Tables()
         self.plan: MemoryPlan | None = None
         self.sums: WeakSet[Sums] = WeakSet()  # of all lanes
         self._constants: dict[int, tuple[Memory, Ready]] = {}
         self._kept: WeakSet[Bases | DeviceMatrix] = WeakSet()
         self._planned: WeakSet[Bases] = WeakSet()  # points put since the plan
-        self._expected: list[
-            tuple[tuple[str, int], bool]
-        ] = []  # queries of the plan that were not put
+        # queries of the plan that were not put: group and points, and whether they stay
+        self._expected: list[tuple[tuple[str, int], bool]] = []
         self._lock = threading.RLock()
 
     def follow(self, plan: MemoryPlan, work: Workload, longest: int | None) -> None:

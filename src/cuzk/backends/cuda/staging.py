@@ -1,33 +1,43 @@
-"""Copies between numpy arrays and the device through two pinned buffers.
+"""Copies between numpy arrays and the device through pinned memory.
 
-An array's memory is pageable: the driver would copy it at 8 GB/s and wait. Here host threads fill one
-buffer (one thread 6 GB/s, eight 31) while the device reads the other (pinned: 55 GB/s). A buffer is used
-again only after the event that follows its last copy. Small results that are fetched while other work is
-queued have buffers of their own.
+An array's memory is pageable: the driver would copy it at 8 GB/s and wait. Here host threads fill pinned memory
+piece by piece (one thread 6 GB/s, eight 31) while the device reads the pieces before (55 GB/s): n bytes take n at
+31 GB/s and one piece at 55. As many pieces are begun ahead as there is room for, and all that are filled by the time
+this thread comes to it go to the device in one copy: it may come late, where others hold the interpreter's lock, by
+what the memory takes to fill (64 MiB: 2 ms), and costs four calls that give up the lock for each time it comes.
+
+The threads are those of a :class:`cuzk._core.Copier`: started by the first piece, ended 20 ms after the last or
+with the stream. Small results that are fetched while other work is queued have buffers of their own.
 """
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Iterator
+import os
+from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cuzk import _core
 from cuzk.backends.cuda.driver import Driver
+from cuzk.backends.cuda.hostring import DISABLE_TIMING, HostRing, PinnedBytes
 from cuzk.errors import KernelError
 
 Waiting = Callable[[str], AbstractContextManager[None]]
 """waiting(what): entered where the host waits."""
 
 FETCH_BYTES = 256 << 10  # of a fetched result
-SLOT_BYTES = 32 << 20  # two of them: 64 MiB cost 30 ms to pin, once per stream
-COPIERS = 8  # threads that fill or empty a buffer: 31 GiB/s, 12 and 16 are no quicker
-PIECES, SHORTEST_PIECE = 6, 4 << 20  # starting the threads takes as long as they need for 3 MiB
-DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING
+LEAST_BYTES, MOST_BYTES = (
+    4 << 20,
+    64 << 20,
+)  # of pinned memory, as arrays need it: 64 MiB cost 30 ms, once
+COPIERS = 8  # threads: 31 GB/s; 12 and 16 are no quicker
+PIECES = 8  # of an array, and of the memory
+SHORTEST_PIECE = 2 << 20  # takes as long to fill as to see to
+ALIGNED = 64
 
 
 class _Slot:
@@ -36,13 +46,21 @@ class _Slot:
     def __init__(self, driver: Driver, nbytes: int) -> None:
         self.event = driver.make(driver.cuEventDestroy, "cuEventCreate", DISABLE_TIMING)
         try:
-            self.address = int(driver.make(driver.cuMemFreeHost, "cuMemAllocHost", nbytes))
+            pinned = PinnedBytes(driver, nbytes)
         except BaseException:
             driver.cuEventDestroy(self.event)
             raise
-        memory = (ctypes.c_uint8 * nbytes).from_address(self.address)
-        self.array: NDArray[np.uint8] = np.asarray(memory)
-        self.recorded = True  # the event is behind the last copy; an interrupt comes in between
+        self.address, self.array = pinned.address, pinned.array
+
+
+class _Piece(NamedTuple):
+    """``number`` is the copier's."""
+
+    number: int
+    start: int
+    place: int
+    nbytes: int
+    event: Any
 
 
 class _Fetched:
@@ -70,41 +88,63 @@ class _Fetched:
 
 
 class Staging:
-    """The two buffers of a stream; made at the first copy."""
+    """The pinned memory of a stream and the threads that fill it; made at the first copy."""
 
     def __init__(self, driver: Driver, stream: Any) -> None:
         self._driver = driver
         self._stream = stream
-        self._slots: list[_Slot] = []
-        self._next = 0
+        self._ring = HostRing(driver, stream)
+        self._copier = _core.Copier(min(COPIERS, processors()))
+        self._whole = True  # False: an error or an interrupt left a copy in its middle
         self._small: list[_Slot] = []  # all buffers of fetched results
         self._idle: list[_Slot] = []  # those that nothing is in
 
     def upload(self, address: int, source: NDArray[np.uint8], waiting: Waiting) -> None:
         """Returns when ``source`` has been read."""
-        for start, stop in _pieces(source.nbytes):
-            with waiting("a buffer"):
-                slot = self._take()
-            copy(slot.array[: stop - start], source[start:stop])
-            self._driver.cuMemcpyHtoDAsync(
-                address + start, slot.address, stop - start, self._stream
-            )
-            self._record(slot)
+        step, ring = self._begin(source.nbytes), self._ring
+        begun, start = deque[_Piece](), 0
+        try:
+            while begun or start < source.nbytes:
+                nbytes = min(step, source.nbytes - start)
+                taken = ring.take(nbytes) if nbytes else None
+                if taken:
+                    place, event = taken
+                    target = ring.array[place : place + nbytes]
+                    number = self._copier.begin(target, source[start : start + nbytes])
+                    begun.append(_Piece(number, start, place, nbytes, event))
+                    start += nbytes
+                elif begun:
+                    filled = self._filled(begun)
+                    ring.send(address + filled.start, filled.place, filled.nbytes, filled.event)
+                else:
+                    with waiting("a buffer"):
+                        ring.wait()
+        except BaseException:
+            self._copier.close()  # it reads and holds the source no longer
+            raise
+        self._whole = True
 
     def download(self, address: int, target: NDArray[np.uint8]) -> None:
         """Returns when ``target`` is filled."""
-        waiting: list[tuple[_Slot, int, int]] = []
-        for start, stop in _pieces(target.nbytes):
-            if len(waiting) == 2:
-                self._unpack(*waiting.pop(0), target)
-            slot = self._take()
-            self._driver.cuMemcpyDtoHAsync(
-                slot.address, address + start, stop - start, self._stream
-            )
-            self._record(slot)
-            waiting.append((slot, start, stop))
-        for piece in waiting:
-            self._unpack(*piece, target)
+        step, ring = self._begin(target.nbytes), self._ring
+        ring.drain()
+        places = deque(range(0, ring.size - step + 1, step)) if step else deque[int]()
+        under_way = deque[tuple[Any, int, int, int]]()
+        start = 0
+        while under_way or start < target.nbytes:
+            nbytes = min(step, target.nbytes - start)
+            if nbytes and places:
+                place = places.popleft()
+                event = ring.receive(place, address + start, nbytes)
+                under_way.append((event, place, start, nbytes))
+                start += nbytes
+            else:
+                event, place, at, length = under_way.popleft()
+                self._driver.cuEventSynchronize(event)
+                ring.give(event)
+                self._copy(target[at : at + length], ring.array[place : place + length])
+                places.append(place)
+        self._whole = True
 
     def fetch(self, address: int, target: NDArray[np.uint8]) -> Callable[[], None]:
         """Queue a copy; the function waits for it and fills ``target``."""
@@ -123,50 +163,54 @@ class Staging:
 
     def take(self, slot: _Slot, target: NDArray[np.uint8]) -> None:
         """Wait for a fetched result."""
-        self._unpack(slot, 0, target.nbytes, target)
+        self._unpack(slot, target)
 
     def release(self, slot: _Slot) -> None:
         """A later copy into it comes after the one that may be under way: both are in the stream."""
         self._idle.append(slot)
 
     def close(self) -> None:
-        """Unpin; the stream must be idle."""
-        for slot in self._slots + self._small:
+        """Unpin, and end the threads; the stream must be idle."""
+        self._copier.close()
+        self._ring.close()
+        for slot in self._small:
             self._driver.cuEventDestroy(slot.event)
             self._driver.cuMemFreeHost(slot.address)
-        self._slots, self._small, self._idle = [], [], []
+        self._small, self._idle = [], []
 
-    def _take(self) -> _Slot:
-        """The buffer used longest ago, its last copy done."""
-        if len(self._slots) < 2:
-            self._slots.append(_Slot(self._driver, SLOT_BYTES))
-            self._slots[-1].recorded = False
-            return self._slots[-1]
-        slot = self._slots[self._next]
-        self._next = 1 - self._next
-        if slot.recorded:
-            self._driver.cuEventSynchronize(slot.event)
-        else:
-            self._driver.cuStreamSynchronize(self._stream)
-        slot.recorded = False
-        return slot
+    def _begin(self, nbytes: int) -> int:
+        """Bytes of a piece; nothing of a copy before that went wrong is under way from here on."""
+        if not self._whole:
+            self._copier.close()
+            self._ring.reset()
+        self._whole = False
+        room = min(MOST_BYTES, max(LEAST_BYTES, 1 << (nbytes - 1).bit_length()))
+        if nbytes:
+            self._ring.grow(room)
+        step = max(SHORTEST_PIECE, -(-nbytes // PIECES // ALIGNED) * ALIGNED)
+        return min(step, nbytes, max(1, self._ring.size // PIECES))
 
-    def _record(self, slot: _Slot) -> None:
-        self._driver.cuEventRecord(slot.event, self._stream)
-        slot.recorded = True
+    def _filled(self, begun: deque[_Piece]) -> _Piece:
+        """The oldest piece, and those behind it that lie next to it and are filled, too."""
+        done = self._copier.wait(begun[0].number)
+        first = begun.popleft()
+        nbytes = first.nbytes
+        while begun and begun[0].number <= done and begun[0].place == first.place + nbytes:
+            piece = begun.popleft()
+            nbytes += piece.nbytes
+            self._ring.give(piece.event)
+        return first._replace(nbytes=nbytes)
 
-    def _unpack(self, slot: _Slot, start: int, stop: int, target: NDArray[np.uint8]) -> None:
+    def _unpack(self, slot: _Slot, target: NDArray[np.uint8]) -> None:
         self._driver.cuEventSynchronize(slot.event)
-        copy(target[start:stop], slot.array[: stop - start])
+        self._copy(target, slot.array[: target.nbytes])
+
+    def _copy(self, target: NDArray[np.uint8], source: NDArray[np.uint8]) -> None:
+        self._copier.wait(self._copier.begin(target, source))
 
 
-def copy(target: NDArray[np.uint8], source: NDArray[np.uint8]) -> None:
-    """Of the same length; by several threads where that is worth starting them."""
-    _core.copy_bytes(target, source, COPIERS)
-
-
-def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:
-    """Short ones where there is little to copy, so that the device reads one while the next is filled."""
-    step = min(SLOT_BYTES, max(SHORTEST_PIECE, nbytes // PIECES))
-    for start in range(0, nbytes, step):
-        yield start, min(start + step, nbytes)
+def processors() -> int:
+    """That this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

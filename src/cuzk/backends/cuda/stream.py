@@ -9,6 +9,7 @@ from cuzk.backends.cuda.clock import Origin
 from cuzk.backends.cuda.driver import quietly
 from cuzk.backends.cuda.queues import TIMED, Queue
 from cuzk.backends.cuda.staging import Staging
+from cuzk.errors import KernelError
 
 
 class Stream:
@@ -23,8 +24,18 @@ class Stream:
         self.card = card
         self.queue = queue
         self.handle = queue.handle
-        self.staging = Staging(card.driver, queue.handle)
         self._guests: dict[int, set[Queue]] = {}
+        self._staging: Staging | None = None  # until then, dropping this gives the queue back
+        self._staging = Staging(card.driver, queue.handle)
+
+    @property
+    def staging(self) -> Staging:
+        """Its pinned memory."""
+        if self._staging is None:
+            raise KernelError(
+                f"{self.card.driver.name}: expected a stream in use, found one that ended"
+            )
+        return self._staging
 
     def allocate(self, nbytes: int) -> Block:
         """Memory in this stream's order."""
@@ -47,7 +58,9 @@ class Stream:
             self.free(address)
         self.card.enter()
         self.queue.finish()
-        self.staging.close()
+        staging, self._staging = self._staging, None
+        if staging:
+            staging.close()
         if self.card.queues.close(self.queue):
             self.card.trim()
 

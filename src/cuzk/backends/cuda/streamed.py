@@ -24,18 +24,18 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from cuzk.backends.cuda.arrivals import Feeder
-from cuzk.backends.cuda.batches import Sizes, batches
+from cuzk.backends.cuda.batches import BUCKETS, PINNED, STAGED, Sizes, batches
 from cuzk.backends.cuda.digits import Digits, sort_digits
 from cuzk.backends.cuda.kept import LEFT, Kept
 from cuzk.backends.cuda.machine import Machine, Memory, Pin
 from cuzk.backends.cuda.ring import SLOTS, Landing, Ring
 from cuzk.backends.cuda.sums import Group, start_sum, sum_bytes
-from cuzk.backends.cuda.tree import Tuning
+from cuzk.backends.cuda.tree import NEVER, Tuning, tuning_of
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import Curve
 from cuzk.vectors import Points, Words
@@ -76,12 +76,13 @@ class Terms:
 class Streaming:
     """How sums are streamed; the defaults are what is best, the others what that is measured against.
 
+    Without ``sizes`` they are those for where the points are, in locked pages or not.
     ``ahead`` is how many further batches' digits are sorted before a batch is computed, ``left`` and ``tuning``
     are :class:`~cuzk.backends.cuda.kept.Kept`'s.
     """
 
     form: str = "kept"  # "kept", "deferred", "each"
-    sizes: Sizes = field(default_factory=Sizes)
+    sizes: Sizes | None = None
     follow: bool = True  # sums behind another one in longer batches
     slots: int = SLOTS
     ahead: int = 2
@@ -93,10 +94,25 @@ class Streaming:
         """The other forms have waited for the sum before."""
         return self.follow and self.form == "kept"
 
+    def sizes_of(self, *, pinned: bool, lists: bool = True) -> Sizes:
+        """Of the batches of a sum that no other one precedes; ``lists``: rounds of affine additions pay for it."""
+        return self.sizes or (STAGED if not pinned else PINNED if lists else BUCKETS)
+
+    @property
+    def all_sizes(self) -> list[Sizes]:
+        """Whatever may come: memory is planned before it is known."""
+        long = [LONG] if self.follows else []
+        short = [
+            self.sizes_of(pinned=p, lists=q)
+            for p, q in ((True, True), (True, False), (False, True))
+        ]
+        return [*short, *long]
+
 
 def ring_bytes(curve: Curve, group: str, n: int, most: int, how: Streaming) -> int:
     """Device memory that stays from sum to sum: slots for the longest batches of n points, ``most`` at a time."""
-    longest = max(map(len, batches(n, most, LONG if how.follows else how.sizes)), default=0)
+    cuts = [batches(n, most, sizes) for sizes in how.all_sizes]
+    longest = max((len(rows) for cut in cuts for rows in cut), default=0)
     return how.slots * longest * 8 * curve.point_words(group)
 
 
@@ -119,13 +135,14 @@ def streamed_bytes(
         lanes = 2 if how.form == "deferred" else 1
         return ENTRY_BYTES * windows.windows * ahead + lanes * (sort + buckets) + SMALL_BYTES
 
-    return max(nbytes(how.sizes), nbytes(LONG) if how.follows else 0)
+    return max(map(nbytes, how.all_sizes))
 
 
 @dataclass(eq=False)
 class Pending:
-    """A sum that was queued, until somebody asked for its result."""
+    """A sum over ``nbytes`` of points that was queued, until somebody asked for its result."""
 
+    nbytes: int
     taken: bool = False
 
 
@@ -146,9 +163,12 @@ class Streamed:
         The points stay what they are until it was called. With points that are not pinned the host stages all
         batches but the last before this returns; *deferred* and *each* wait for all sums but the last and all.
         """
-        last = self._last()
-        follows = self.how.follows and last is not None and not last.taken
-        cut = batches(len(terms.points), most, LONG if follows else self.how.sizes)
+        nbytes = terms.points.words.nbytes
+        lists = tuning_of(self._curve, terms.points.group).least_pairs < NEVER
+        sizes = self.how.sizes_of(pinned=terms.pin is not None, lists=lists)
+        if self._follows(nbytes):
+            sizes = LONG
+        cut = batches(len(terms.points), most, sizes)
         with self._landings(terms, cut) as landings:
             if self.how.form == "kept":
                 wait = self._kept(
@@ -158,7 +178,11 @@ class Streamed:
                 wait = self._deferred(terms, cut, landings)
             else:
                 wait = self._each(terms, cut, landings)
-        pending = Pending()
+        return self.queued(wait, nbytes)
+
+    def queued(self, wait: Collect, nbytes: int) -> Collect:
+        """A sum over so many bytes of points that this machine was given: what follows is copied while it is computed."""
+        pending = Pending(nbytes)
         self._last = weakref.ref(pending)
 
         def collect() -> Words:
@@ -166,6 +190,13 @@ class Streamed:
             return wait()
 
         return collect
+
+    def _follows(self, nbytes: int) -> bool:
+        """Whether so much is copied while the sum before is computed, which takes 2 to 3 times as long as its own."""
+        last = self._last()
+        return (
+            self.how.follows and last is not None and not last.taken and 2 * last.nbytes >= nbytes
+        )
 
     def drop(self) -> None:
         """Give back the memory that stays between sums."""

@@ -20,8 +20,8 @@ class Transfers:
 
     vectors   "ahead": on an upload stream, before their turn; "inside": in their turn on the compute stream,
               from pageable memory.
-    pinning   "always", "never", or "auto": pages of keys that stay in host memory are locked, and those of
-              vectors where that beats threads that copy.
+    pinning   "auto": pages of points that stay in host memory are locked as long as these are in use; "always":
+              those of vectors, too, one by one; "never": all is copied through buffers.
     batches   of sums over points in host memory: "kept" (buckets kept across batches, one reduction), "deferred"
               (each batch its own result, waited for one batch late), "each" (waited for at once).
     points    "auto": on the device as the plan says; "host": always streamed.
