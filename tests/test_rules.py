@@ -155,7 +155,7 @@ def test_gpus_are_imported_when_one_is_asked_for(path: Path) -> None:
 
 def test_formats_know_only_their_own_family() -> None:
     """Readers of iden3, bellman and snarkjs files share bytes and points, not each other."""
-    shared = {"source", "points"}
+    shared = {"source", "points", "json_text"}
     for path in (SOURCE / "formats").rglob("*.py"):
         own = dotted(path).split(".")[1:2]
         for name in imports(path):

@@ -152,7 +152,9 @@ def test_rows_of_real_witnesses(library: Library, fixtures: Path, name: str) -> 
         assert hashed.hexdigest() == stored[name]["digests_with_input_rows"][letter], letter
 
 
-@pytest.mark.parametrize(("size", "h"), [("2KiB", 0), ("16KiB", 5)])
+@pytest.mark.parametrize(
+    ("size", "h"), [("2KiB", 0), pytest.param("16KiB", 5, marks=pytest.mark.slow)]
+)
 def test_made_updates(library: Library, size: str, h: int) -> None:
     """The last partition: data in the order of the model, public inputs of the verifier, all rows hold."""
     proof = replace(UPDATE[0], shape=SHAPES[size])

@@ -133,7 +133,7 @@ def test_damaged_bytes() -> None:
             check_proof(verifier(), statement, wrong)
 
 
-def test_another_circuits_key() -> None:
+def test_another_circuits_key(monkeypatch: pytest.MonkeyPatch) -> None:
     statement = PostStatement(
         registered("post", "StackedDrgWinning2KiBV1"), RANDOMNESS, (Sector(5, sectors()[0].comm_r),)
     )
@@ -141,8 +141,18 @@ def test_another_circuits_key() -> None:
         CircuitError, match="expected one with 132 public inputs, as winning-2KiB has, found 22"
     ):
         check_proof(verifier(), statement, whole().data)
-    with pytest.raises(CircuitError, match=r"\.params: .*expected .* points"):
-        CircuitProver(circuit("winning-2KiB"), params_file(CIRCUIT), insecure_key=True)
+    monkeypatch.setattr(proving, "matrices", None)  # they take minutes for the largest: not made
+    for name in ("winning-2KiB", "update-2KiB"):
+        with pytest.raises(
+            CircuitError,
+            match=rf"\.params: ic: expected \d+ points, as {name} has, found 23: the key",
+        ):
+            CircuitProver(circuit(name), params_file(CIRCUIT))
+    with pytest.raises(CircuitError, match=r"\.params: h: expected 65535 points.* found 32767"):
+        CircuitProver(circuit("window-8MiB"), params_file(CIRCUIT))
+    vk = params_file(CIRCUIT).with_suffix(".vk")
+    with pytest.raises(FormatError, match=r"\.vk: expected a .params file, found a .vk"):
+        CircuitProver(circuit(CIRCUIT), vk)
 
 
 def test_the_benchmark(capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,8 +70,10 @@ def setup_command(
 def _make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise FormatError(f"-o {path}: expected a directory, found a file") from None
     except OSError as error:
-        raise FormatError(f"-o {path}: expected a directory, found {error.strerror}") from None
+        raise FormatError(f"-o {path}: cannot be made: {error.strerror}") from None
     if not os.access(path, os.W_OK):
         raise FormatError(f"-o {path}: no permission to write here")
 

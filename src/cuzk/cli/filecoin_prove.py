@@ -25,7 +25,7 @@ from cuzk.cli.terminal import answer, progress, say, size, table
 from cuzk.errors import FormatError
 from cuzk.filecoin.c1 import read_c1
 from cuzk.filecoin.derive import prover_id
-from cuzk.filecoin.key_sizes import expect_proving
+from cuzk.filecoin.key_sizes import expect_points, expect_proving
 from cuzk.filecoin.prove import CircuitProver, WholeProof
 from cuzk.filecoin.registered import Challenges
 from cuzk.filecoin.statement import PostStatement, SealStatement
@@ -106,6 +106,7 @@ def prove_command(
         path = locate_key(task.proof, "params", params, key)
         shape = circuit(task.proof)
         expect_proving(shape, memory)
+        expect_points(shape, path)  # before its digest, which takes a minute for the largest
         trust = {"named": key is not None, "insecure": insecure_key}
         file = trust_key(task.proof, path, "params", digest=key_digest, **trust)
         steps = _Steps(bar, task.proof.partitions)

@@ -11,14 +11,13 @@ from cuzk.cli.filecoin_files import KeyFile, locate_key, params_option, trust_ke
 from cuzk.cli.options import FILE, digest_option, insecure_option, json_option, threads_option
 from cuzk.cli.terminal import answer, one_line, say
 from cuzk.errors import FormatError
+from cuzk.filecoin.proof_bytes import MOST_BYTES
 from cuzk.filecoin.statement import Statement, derived
 from cuzk.filecoin.statement_json import read_statement
 from cuzk.filecoin.verify import check_proof
 from cuzk.formats.source import Source
 from cuzk.prover.devices import thread_count
 from cuzk.verifier import Verifier
-
-MOST_PROOF_BYTES = 1 << 17  # of 126 partitions: 24 KB
 
 
 @click.command("verify", short_help="Check a proof: exit status 0 or 1.")
@@ -65,9 +64,9 @@ def verify_command(
 
 def _proof_bytes(path: Path) -> bytes:
     source = Source.open(path, "a proof")
-    if source.size > MOST_PROOF_BYTES:
+    if source.size > MOST_BYTES:
         raise FormatError(
-            f"{source.name}: expected a proof of at most {MOST_PROOF_BYTES} bytes, found {source.size}"
+            f"{source.name}: expected a proof of at most {MOST_BYTES} bytes, found {source.size}"
         )
     return source.data.tobytes()
 

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from cuzk.errors import FormatError
 from cuzk.filecoin.derive import field_element
 from cuzk.filecoin.shapes import NODE_BYTES
+from cuzk.formats.json_text import json_text
 from cuzk.formats.source import Source
 
 MOST_BYTES = 1 << 22  # 2,349 sectors with arrays of numbers for comm_r take 0.5 MB
@@ -23,16 +24,13 @@ _HEXADECIMAL = re.compile(r"[0-9a-fA-F]*")
 def read_object(source: Source) -> Fields:
     """The object that a file holds."""
     name = source.name
-    if source.size > MOST_BYTES:
-        raise FormatError(
-            f"{name}: expected at most {MOST_BYTES} bytes of JSON, found {source.size}"
-        )
+    text = json_text(source, MOST_BYTES)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         fields = dict(items)
         if len(fields) != len(items):
-            names = [key for key, _ in items]
-            twice = next(key for i, key in enumerate(names) if key in names[:i])
+            left = dict.fromkeys(fields)
+            twice = next(key for key, _ in items if left.pop(key, True))
             raise FormatError(f"{name}: {_shown(twice)}: expected the field once, found it twice")
         return fields
 
@@ -44,16 +42,10 @@ def read_object(source: Source) -> Fields:
         return int(text)
 
     try:
-        value = json.loads(source.data.tobytes(), object_pairs_hook=pairs, parse_int=number)
+        value = json.loads(text, object_pairs_hook=pairs, parse_int=number)
     except json.JSONDecodeError as error:
         raise FormatError(
             f"{name}: expected JSON, found a fault at offset {error.pos}: {error.msg}"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{name}: expected JSON in UTF-8, found {error.reason}") from None
-    except RecursionError:
-        raise FormatError(
-            f"{name}: expected a statement in JSON, found it nested too deep"
         ) from None
     return Item(name, value).object()
 

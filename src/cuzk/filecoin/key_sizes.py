@@ -1,10 +1,12 @@
-"""Bytes of a circuit's parameter files, and of memory to prove with them: known from counts alone."""
+"""Points and bytes of a circuit's parameter files, and memory to prove with them: known from counts alone."""
 
 from __future__ import annotations
 
-from cuzk.errors import OutOfMemory
+from cuzk.errors import CircuitError, FormatError, OutOfMemory
 from cuzk.filecoin.templates.circuit import CircuitShape
-from cuzk.formats.bellman import HEAD_BYTES, POINT_BYTES
+from cuzk.formats.bellman import HEAD_BYTES, POINT_BYTES, VECTORS, read_layout
+from cuzk.formats.source import Readable, Source
+from cuzk.load import kind_of
 from cuzk.prover.plan import PROCESS_BYTES, installed_bytes
 
 COUNT_BYTES = 4
@@ -18,18 +20,23 @@ def vk_bytes(circuit: CircuitShape) -> int:
     return HEAD_BYTES + COUNT_BYTES + POINT_BYTES["g1"] * circuit.inputs
 
 
-def section_bytes(circuit: CircuitShape) -> dict[str, int]:
-    """The points of each vector of the .params file."""
+def point_counts(circuit: CircuitShape) -> dict[str, int]:
+    """Of each vector of the .params file; b_g2 has as many as b_g1."""
     a_aux, b_aux = (density.count for density in circuit.densities)
     b = circuit.b_inputs + b_aux
-    counts = {
+    return {
         "h": (1 << circuit.log_domain) - 1,
         "l": circuit.aux,
         "a": circuit.inputs + a_aux,
         "b_g1": b,
+        "b_g2": b,
     }
-    sizes = {name: POINT_BYTES["g1"] * count for name, count in counts.items()}
-    return {**sizes, "b_g2": POINT_BYTES["g2"] * b}
+
+
+def section_bytes(circuit: CircuitShape) -> dict[str, int]:
+    """The points of each vector of the .params file."""
+    counts = point_counts(circuit)
+    return {name: count * POINT_BYTES[VECTORS[name]] for name, count in counts.items()}
 
 
 def params_bytes(circuit: CircuitShape) -> int:
@@ -57,6 +64,25 @@ def setup_bytes(circuit: CircuitShape) -> int:
     """
     scalars = SCALAR_BYTES * (4 * (circuit.inputs + circuit.aux) + (2 << circuit.log_domain))
     return PROCESS_BYTES + params_bytes(circuit) + matrices_bytes(circuit) + scalars
+
+
+def expect_points(circuit: CircuitShape, key: Readable) -> None:
+    """CircuitError, before any work, where a .params file has not the circuit's points."""
+    source = Source.open(key, "a .params file")
+    if kind_of(source):
+        return  # another format: whoever loads it says so
+    layout = read_layout(source)
+    if not layout.vectors:
+        raise FormatError(
+            f"{layout.name}: expected a .params file, found a .vk: it has no points to prove with"
+        )
+    sections = {"ic": layout.ic, **layout.vectors}
+    for name, expected in {"ic": circuit.inputs, **point_counts(circuit)}.items():
+        if (found := sections[name].count) != expected:
+            raise CircuitError(
+                f"{layout.name}: {name}: expected {expected} points, as {circuit.name} has, found {found}: "
+                "the key of another circuit"
+            )
 
 
 def expect_proving(circuit: CircuitShape, limit: int | None = None) -> None:

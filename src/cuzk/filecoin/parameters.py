@@ -148,7 +148,7 @@ class Parameters:
             raise FormatError(
                 f"{printable(path.name)}: expected the digest {expected} of the published .{suffix} file "
                 f"of {self.circuit}, found {found}: the file is damaged or another one; fetch it "
-                "again, or, where it is a key of your own, say that an insecure key is meant"
+                "again, or, where it is a key of your own, say that an insecure key is meant (--insecure-key)"
             )
 
 
@@ -176,6 +176,8 @@ def _absence(path: Path) -> str:
         status = path.stat()
     except FileNotFoundError:
         return "no such file" if path.parent.is_dir() else "no such directory"
+    except NotADirectoryError:
+        return "a file where its directory should be"
     except OSError as error:
         return error.strerror or str(error)
     if not stat.S_ISREG(status.st_mode):

@@ -16,6 +16,9 @@ from cuzk.filecoin.registered import Challenges, RegisteredProof
 from cuzk.formats.bellman import PROOF_BYTES, read_partition_proofs, write_proof_bytes
 from cuzk.groth16 import Proof
 
+MOST_BYTES = 1 << 17
+"""More than any proof has: 126 partitions take 24 KB, an aggregate as much."""
+
 
 def read_proofs(data: bytes, proof: RegisteredProof, where: str = "proof") -> list[Proof]:
     """The proofs of all partitions, in order; every point checked (range, curve, subgroup, not infinity)."""

@@ -17,14 +17,14 @@ import numpy as np
 
 from cuzk.backends import Backend
 from cuzk.errors import CircuitError, ProofError
-from cuzk.filecoin.key_sizes import expect_proving
+from cuzk.filecoin.key_sizes import expect_points, expect_proving
 from cuzk.filecoin.proof_bytes import write_proofs
 from cuzk.filecoin.task import Task
 from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.filecoin.templates.matrices import matrices
 from cuzk.filecoin.verify import check_proof
 from cuzk.filecoin.witness.assign import assign
-from cuzk.formats.source import Readable
+from cuzk.formats.source import Readable, Source
 from cuzk.groth16 import ProvingKey
 from cuzk.prover.devices import thread_count
 from cuzk.prover.forget import Forgetting
@@ -68,6 +68,9 @@ class CircuitProver:
         on_partition: Callable[[int], None] | None = None,
     ) -> None:
         expect_proving(circuit, memory)
+        if not isinstance(key, ProvingKey):
+            key = Source.open(key, "a .params file")
+            expect_points(circuit, key)
         self._circuit = circuit
         self._threads = thread_count(threads)
         self._on_phase, self._on_partition = on_phase, on_partition

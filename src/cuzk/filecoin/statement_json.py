@@ -25,6 +25,7 @@ from cuzk.errors import FormatError
 from cuzk.filecoin.derive import prover_id, replica_id
 from cuzk.filecoin.json_fields import Fields, read_object
 from cuzk.filecoin.parents import Nodes
+from cuzk.filecoin.proof_bytes import MOST_BYTES
 from cuzk.filecoin.registered import SEAL, Challenges, Kind, RegisteredProof, registered
 from cuzk.filecoin.shapes import WINDOW_CHALLENGES, WINNING_CHALLENGES
 from cuzk.filecoin.statement import (
@@ -42,7 +43,6 @@ FEATURES = {
     "SyntheticPoRep": Challenges.SYNTHETIC,
     "NonInteractivePoRep": Challenges.NON_INTERACTIVE,
 }
-MOST_PROOF_BYTES = 1 << 17
 MOST_PARTITION = (1 << 32) - 1
 
 
@@ -136,7 +136,7 @@ def _record(fields: Fields) -> tuple[SealStatement, bytes]:
     names = ("comm_d", "comm_r")
     comm_d, comm_r = (fields.commitment(name) for name in names)
     prover, ticket, seed = (fields.node(name) for name in ("prover_id", "ticket", "seed"))
-    data = fields.octets("proof", None, MOST_PROOF_BYTES)
+    data = fields.octets("proof", None, MOST_BYTES)
     replica = replica_id(prover, fields.number("sector_id"), ticket, comm_d, porep_id)
     fields.expect_no_more()
     return SealStatement(proof, replica, comm_d, comm_r, seed, porep_id), data

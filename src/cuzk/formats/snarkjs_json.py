@@ -29,6 +29,7 @@ import numpy as np
 from cuzk import _core
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import FormatError
+from cuzk.formats.json_text import json_text
 from cuzk.formats.source import Readable, Source, write_atomically
 from cuzk.groth16 import Proof, VerifyingKey
 from cuzk.membership import first_bad
@@ -40,16 +41,10 @@ MAX_KEY_BYTES = 1 << 27  # 500,000 points of IC on BLS12-381
 MAX_ODDITIES = (
     1024  # objects, and numbers that are no integers: 30 to 70 times their text in memory
 )
-MAX_DEPTH = 32  # vk_alphabeta_12 lies at 4
 MAX_DIGITS = 256  # a coordinate of BLS12-381 has 115
 SHOWN = 40  # characters of a bad value that a message quotes
 
 _DECIMAL = re.compile(r"[0-9]+")
-# Possessive, and content with a string without an end: linear in the text whatever it is.
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_STEPS = np.zeros(256, dtype=np.int8)
-_STEPS[list(b"[{")] = 1
-_STEPS[list(b"]}")] = -1
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]+")
 
 
@@ -163,18 +158,8 @@ def write_verification_key(path: Path, vk: VerifyingKey) -> None:
 
 def _parse(source: Source, limit: int) -> Any:
     """The JSON value; its memory is a small multiple of the file's size."""
-    name, data = source.name, source.data
-    if len(data) > limit:
-        raise FormatError(f"{name}: expected at most {limit} bytes of JSON, found {len(data)}")
-    try:
-        text = data.tobytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise FormatError(
-            f"{name}: expected JSON in UTF-8, found the byte 0x{data[error.start]:02x} at offset {error.start}"
-        ) from None
+    name, text = source.name, json_text(source, limit)
     brackets = text.count("[") + text.count("{")
-    if brackets > MAX_DEPTH and (depth := _depth(text)) > MAX_DEPTH:
-        raise FormatError(f"{name}: expected JSON of at most {MAX_DEPTH} levels, found {depth}")
     if brackets * 8 > len(text) + 512:  # a point of three one-digit strings is longer than that
         raise FormatError(
             f"{name}: expected numbers and points, found {brackets} brackets in {len(text)} characters"
@@ -201,12 +186,6 @@ def _parse(source: Source, limit: int) -> Any:
         raise FormatError(
             f"{name}: expected JSON, found a fault in line {error.lineno}, column {error.colno}: {error.msg}"
         ) from None
-
-
-def _depth(text: str) -> int:
-    """Levels of nesting. The parser recurses, and another package may have lifted Python's limit (py_ecc does)."""
-    steps = _STEPS[np.frombuffer(_STRING.sub("", text).encode(), dtype=np.uint8)]
-    return int(np.cumsum(steps, dtype=np.int32).max(initial=0))
 
 
 def _twice(items: list[tuple[str, Any]]) -> str:

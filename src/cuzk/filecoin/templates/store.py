@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import fields
@@ -25,11 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.curves import BLS12_381
+from cuzk.errors import CuzkError
 from cuzk.filecoin import poseidon, poseidon_constants, shapes
 from cuzk.filecoin.templates.assembly import Assembly
 from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.filecoin.templates.program import Program
 from cuzk.filecoin.templates.template import Rows, Template
+from cuzk.formats.source import write_atomically
 from cuzk.vectors import Scalars
 
 MAGIC = b"cuzkcirc"
@@ -74,21 +75,12 @@ def digest(shape: CircuitShape) -> str:
 
 def write(shape: CircuitShape, path: Path) -> None:
     """Keep a circuit. A folder that cannot be written costs time only: the circuit is made again."""
-    temporary = None
-    try:
+    directory, *arrays = _body(shape)
+    sizes = np.array([VERSION, len(directory)], dtype="<u4")
+    head = MAGIC + sizes.tobytes() + bytes.fromhex(digest(shape))
+    with suppress(CuzkError, OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as file:
-            temporary = Path(file.name)
-            directory, *arrays = _body(shape)
-            sizes = np.array([VERSION, len(directory)], dtype="<u4")
-            file.write(MAGIC + sizes.tobytes() + bytes.fromhex(digest(shape)))
-            for piece in (directory, *arrays):
-                file.write(piece)
-        temporary.replace(path)
-    except OSError:
-        if temporary is not None:
-            with suppress(OSError):
-                temporary.unlink()
+        write_atomically(path, [head, directory, *arrays])
 
 
 def _body(shape: CircuitShape) -> Iterator[bytes]:

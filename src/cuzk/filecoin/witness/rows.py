@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from cuzk import _core
 from cuzk.curves import BLS12_381
 from cuzk.errors import CircuitError
+from cuzk.filecoin.node_arithmetic import ONE
 from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.filecoin.templates.template import Rows, Template
 from cuzk.filecoin.witness.schedule import Group, Numbers, waves
 from cuzk.vectors import Scalars
-
-ONE = Scalars.from_ints(BLS12_381, [1], montgomery=True).words
 
 Places = tuple[int, Numbers, Numbers, Numbers, Numbers]
 PlacedRows = tuple[Numbers, Numbers, NDArray[np.uint16], NDArray[np.uint8], NDArray[np.uint8], int]
