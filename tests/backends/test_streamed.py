@@ -270,6 +270,23 @@ def test_a_sum_behind_another_goes_in_long_batches(form: str) -> None:
     assert batches(keep=True) == (3 if form == "kept" else 5)
 
 
+@pytest.mark.parametrize(("before", "batches"), [(40, 1), (30, 1), (19, 5)])
+def test_a_sum_behind_a_resident_one(before: int, batches: int) -> None:
+    """It is copied while that one is computed, where that takes long enough: half as many finite points or more."""
+    machine, n = EmulatedMachine(1 << 27), 40
+    case = Case(machine, BN254, "kept", n)
+    case.sums.streamed = Streamed(machine, BN254, Streaming("kept", Sizes(1e-9, 1.0, EIGHT)))
+    points, scalars = some_points(BN254, "g1", n), some_scalars(BN254, n)
+    there = Points(BN254, "g1", points.words[:before].copy())
+    resident = case.backend.put(there)
+    first = case.sums.start(resident, case.backend.put(scalars[:before]), None)
+    recoded = [name for name, _, _ in machine.launches].count("recode")
+    second = case.start(points, scalars)
+    assert [name for name, _, _ in machine.launches].count("recode") - recoded == batches
+    assert list(second()[0]) == by_cpu(points, scalars)
+    assert list(first()[0]) == by_cpu(there, scalars[:before])
+
+
 class Ahead:
     """In place of a driver's dice: some streams do all that they can at once, the others when they are waited for."""
 

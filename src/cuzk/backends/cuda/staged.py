@@ -11,6 +11,7 @@ pageable memory.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -27,7 +28,7 @@ from cuzk.vectors import Scalars
 NONE = 2**64 - 1
 
 
-class Staged:
+class Staged(ABC):
     """``values`` in ``memory``, which the compute stream may use after :meth:`arrive`."""
 
     def __init__(self, values: Scalars, memory: Memory, reader: Machine) -> None:
@@ -39,9 +40,9 @@ class Staged:
         self._wait: Callable[[], None] | None = None
         self._settled = False
 
+    @abstractmethod
     def arrive(self) -> None:
         """What the compute stream is given from now on comes after copy and check."""
-        raise NotImplementedError
 
     def settle(self, what: str, threads: int) -> None:
         """Wait for both, and once say FormatError of the first ``what`` that is not below r."""
@@ -54,9 +55,9 @@ class Staged:
         if int(self._bad[0]) != NONE:  # said by a device: asked again before anybody is blamed
             expect_canonical(self._values, what, threads)
 
+    @abstractmethod
     def _queue(self) -> None:
         """Copy and check, if they are not queued."""
-        raise NotImplementedError
 
     def _check(self) -> None:
         n, curve = len(self._words), self._values.curve
