@@ -212,7 +212,12 @@ def test_sectors_that_do_not_fit(
     found = refused("prove", *sectors, *given, status=1)
     assert found.startswith("sector 1 (number 9): challenge 9 (node ")
     sectors[1].write_bytes(data[:-1])
-    assert "expected 5680 bytes" in refused("prove", *sectors, *given)
+    found = refused("prove", *sectors, *given)
+    assert found.startswith("9.vproof: sector 1: expected 5680 bytes, found 5679: cut short")
+    data[8:40] = b"\xff" * 32
+    sectors[1].write_bytes(data)
+    found = refused("prove", *sectors, *given)
+    assert found.startswith("9.vproof: sector 1: comm_r: expected a field element below r")
     missing = home / "missing"
     assert f"{missing}: expected a vanilla proof" in refused("prove", sectors[0], missing, *given)
 

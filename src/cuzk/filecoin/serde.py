@@ -12,7 +12,7 @@ without content, "Name"; [u8; 32] is an array of 32 numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -132,20 +132,20 @@ def read_bincode(layout: Type, data: Bytes, where: str) -> Record:
     return values
 
 
-def read_bincodes(layout: Type, blobs: list[Bytes], where: str, label: str) -> Record:
-    """(n,) values of one type, each in bytes of its own, called ``label`` and its number in messages."""
+def read_bincodes(layout: Type, blobs: list[Bytes], names: Sequence[str], label: str) -> Record:
+    """(n,) values of one type, each in bytes of its own: a name for each, ``label`` and its number in messages."""
     size = layout.dtype.itemsize
     out = np.empty((len(blobs), size), dtype=np.uint8)
     for i, blob in enumerate(blobs):
         if len(blob) != size:
             raise FormatError(
-                f"{where}: {label} {i}: expected {size} bytes, found {len(blob)}: "
+                f"{names[i]}: {label} {i}: expected {size} bytes, found {len(blob)}: "
                 "cut short, of another sector size, or with bytes behind its end"
             )
         out[i] = blob
     out.flags.writeable = False
     values = out.view(layout.dtype).reshape(len(blobs))
-    _check(layout, values, where, steps=(List(layout, len(blobs), label),))
+    _check(layout, values, names, steps=(List(layout, len(blobs), label),))
     return values
 
 
@@ -221,9 +221,14 @@ class _Fault:
 
 
 def _check(
-    layout: Type, values: Record, where: str, *, offsets: bool = False, steps: Steps = ()
+    layout: Type,
+    values: Record,
+    where: str | Sequence[str],
+    *,
+    offsets: bool = False,
+    steps: Steps = (),
 ) -> None:
-    """Raises for the fault that comes first in the bytes."""
+    """Raises for the fault that comes first in the bytes; ``where`` is a name, or one for each of the values."""
     base = values.__array_interface__["data"][0]
     first: tuple[int, str] | None = None
     for fault in _faults(layout, values, steps):
@@ -234,7 +239,8 @@ def _check(
             found = fault.found or str(fault.values[index])
             prefix = f"offset {at}: " if offsets else ""
             place = place_of(fault.steps, index)
-            first = at, f"{where}: {prefix}{place}: expected {fault.expected}, found {found}"
+            name = where if isinstance(where, str) else where[index[0]]
+            first = at, f"{name}: {prefix}{place}: expected {fault.expected}, found {found}"
     if first is not None:
         raise FormatError(first[1])
 

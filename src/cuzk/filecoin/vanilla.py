@@ -35,7 +35,7 @@ from cuzk.filecoin.openings import (
 from cuzk.filecoin.registered import Kind, RegisteredProof
 from cuzk.filecoin.serde import ELEMENT, U64, List, Struct, read_bincodes, struct
 from cuzk.filecoin.shapes import WINDOW_CHALLENGES, WINNING_CHALLENGES
-from cuzk.formats.source import Bytes, Readable, Source
+from cuzk.formats.source import IN_MEMORY, Bytes, Readable, Source
 from cuzk.vectors import Words
 
 POST_CHALLENGES = {Kind.WINDOW: WINDOW_CHALLENGES, Kind.WINNING: WINNING_CHALLENGES}
@@ -115,8 +115,8 @@ def read_post(blobs: Sequence[Readable], proof: RegisteredProof) -> PostSectors:
         raise FormatError(
             f"PoSt vanilla proofs: expected 1 to {most} sectors of {proof.name}, found {len(blobs)}"
         )
-    where, data = _open(blobs, "PoSt vanilla proofs")
-    values = read_bincodes(layout, data, where, "sector")
+    names, data = _open(blobs, "PoSt vanilla proofs")
+    values = read_bincodes(layout, data, names, "sector")
     sectors = values["vanilla_proof"]["sectors"]["items"][:, 0]
     post = PostSectors(
         proof=proof,
@@ -128,10 +128,11 @@ def read_post(blobs: Sequence[Readable], proof: RegisteredProof) -> PostSectors:
     )
     zero = ~post.comm_r.any(axis=1)
     if zero.any():
+        i = int(zero.argmax())
         raise FormatError(
-            f"{where}: sector {int(zero.argmax())}: comm_r: expected a value other than zero, found zero"
+            f"{names[i]}: sector {i}: comm_r: expected a value other than zero, found zero"
         )
-    _same_root(where, "sector", "inclusion_proofs", post.replica.root, post.comm_r_last[:, None])
+    _same_root(names, "sector", "inclusion_proofs", post.replica.root, post.comm_r_last[:, None])
     return post
 
 
@@ -142,19 +143,19 @@ def read_update(blobs: Sequence[Readable], proof: RegisteredProof) -> UpdatePart
         raise FormatError(
             f"update vanilla proofs: expected {proof.partitions} partitions of {proof.name}, found {len(blobs)}"
         )
-    where, data = _open(blobs, "update vanilla proofs")
-    values = read_bincodes(layout, data, where, "partition")
+    names, data = _open(blobs, "update vanilla proofs")
+    values = read_bincodes(layout, data, names, "partition")
     challenges = values["challenge_proofs"]["items"]
     octree = octree_segments(proof.shape)
     old, new = (openings(challenges[f"proof_r_{age}"], octree) for age in ("old", "new"))
     data_new = openings(challenges["proof_d_new"], binary_segments(proof.shape.log2_nodes))
     for name, opened in (("proof_r_old", old), ("proof_d_new", data_new), ("proof_r_new", new)):
-        _same_root(where, "partition", name, opened.root, opened.root[0, 0])
+        _same_root(names, "partition", name, opened.root, opened.root[0, 0])
     comm_c = np.array(values["comm_c"], dtype=np.uint64)
     if (different := (comm_c != comm_c[0]).any(axis=1)).any():
         partition = int(different.argmax())
         raise FormatError(
-            f"{where}: partition {partition}: comm_c: expected {comm_c[0].tobytes().hex()} as in "
+            f"{names[partition]}: partition {partition}: comm_c: expected {comm_c[0].tobytes().hex()} as in "
             f"partition 0, found {comm_c[partition].tobytes().hex()}"
         )
     return UpdatePartitions(
@@ -170,13 +171,14 @@ def read_update(blobs: Sequence[Readable], proof: RegisteredProof) -> UpdatePart
     )
 
 
-def _open(blobs: Sequence[Readable], what: str) -> tuple[str, list[Bytes]]:
-    """What to call them in messages, and their bytes."""
+def _open(blobs: Sequence[Readable], what: str) -> tuple[list[str], list[Bytes]]:
+    """What to call each in messages, and their bytes."""
     sources = [Source.open(blob, "a vanilla proof in bincode") for blob in blobs]
-    return (sources[0].name if len(sources) == 1 else what), [source.data for source in sources]
+    names = [what if source.name == IN_MEMORY else source.name for source in sources]
+    return names, [source.data for source in sources]
 
 
-def _same_root(where: str, label: str, name: str, found: Words, expected: Words) -> None:
+def _same_root(names: Sequence[str], label: str, name: str, found: Words, expected: Words) -> None:
     """(n, challenges, 4) roots against what they are to be."""
     expected = np.broadcast_to(expected, found.shape)
     different = (found != expected).any(axis=-1)
@@ -184,6 +186,6 @@ def _same_root(where: str, label: str, name: str, found: Words, expected: Words)
         i, challenge = (int(k) for k in np.argwhere(different)[0])
         shown = [roots[i, challenge].tobytes().hex() for roots in (expected, found)]
         raise FormatError(
-            f"{where}: {label} {i}: challenge {challenge}: {name}: root: expected {shown[0]} as "
+            f"{names[i]}: {label} {i}: challenge {challenge}: {name}: root: expected {shown[0]} as "
             f"elsewhere in the proofs, found {shown[1]}"
         )
