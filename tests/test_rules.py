@@ -130,7 +130,7 @@ def test_the_cuda_backend_knows_a_machine_and_no_driver() -> None:
 
 
 def test_the_table_of_the_cuda_backend_is_complete_and_true() -> None:
-    text = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text()
+    text = (Path(__file__).resolve().parents[1] / "ARCHITECTURE.md").read_text()
     table = text.split("## The CUDA backend")[1].split("```")[1]
     rows = [
         re.match(r" *([a-z_0-9]+(?:, [a-z_0-9]+)*)(?:  |$)", line) for line in table.splitlines()
