@@ -110,5 +110,7 @@ class Mark:
         quietly(self._give)
 
     def _give(self) -> None:
-        self._card.enter()
-        self._card.queues.events.give(self.event, TIMED)
+        try:
+            self._card.enter()
+        finally:  # an event that is kept needs no context
+            self._card.queues.events.give(self.event, TIMED)
