@@ -39,12 +39,20 @@ RANKS = {
     "engine": 5,
     "filecoin": 5,
     "bench": 6,
+    "catalogue": 6,
     "doctor": 6,
     "inspect": 6,
+    "server": 6,
     "cli": 7,
     "__main__": 7,
 }
 OUTSIDE = {0: set(), 1: set(), 2: {"numpy"}, 3: {"numpy"}, 4: {"numpy"}, 5: {"numpy"}, 6: {"numpy"}, 7: {"numpy", "click", "rich"}}  # fmt: skip
+OUTSIDE_OF = {  # packages of one subject
+    "config": {"pydantic", "pydantic_core"},
+    "engine": {"psutil"},
+    "server": {"google", "grpc", "grpclib", "h2", "prometheus_client", "starlette", "uvicorn"},
+}
+SERVER = {"engine", "server", "config", "errors"}  # what the server knows of the project
 NATIVE_FROM = 3  # the lowest rank that may import cuzk._core
 CUDA = {"backends.cuda.device", "backends.cuda.kernels"}  # may import cuda.bindings, when called
 BELOW_MACHINE = {
@@ -112,8 +120,17 @@ def test_imports_go_one_way(path: Path) -> None:
             assert theirs < own or same_level, f"{module} (rank {own}) imports {target} ({theirs})"
         elif top not in sys.stdlib_module_names:
             allowed = set() if module == "constants" else OUTSIDE[own]
+            allowed = allowed | OUTSIDE_OF.get(module.split(".")[0], set())
             allowed = allowed | {"cuda"} if module in CUDA else allowed
             assert top in allowed, f"{module} (rank {own}) imports {top}"
+
+
+def test_engine_and_server_know_jobs_and_no_proofs() -> None:
+    """The engine nothing but errors of what is below it, the server nothing but the engine and settings."""
+    for package, known in (("engine", {"engine", "errors"}), ("server", SERVER)):
+        for path in (SOURCE / package).rglob("*.py"):
+            theirs = {name.split(".")[1] for name in imports(path) if name.startswith("cuzk.")}
+            assert theirs - {"__version__"} <= known, f"{dotted(path)} imports {theirs - known}"
 
 
 def test_the_cuda_backend_knows_a_machine_and_no_driver() -> None:

@@ -6,11 +6,21 @@
     ├── CircuitError           circuit, witness and key do not belong together (exit status 2)
     │   └── UnsatisfiedError   the witness does not satisfy the circuit (exit status 1)
     ├── ProofError             a proof made here failed its own verification (exit status 1)
-    └── BackendError           a device could not do the work (exit status 3)
-        ├── DeviceUnavailable  the device asked for is not there
-        ├── OutOfMemory        the memory asked for is not there
-        ├── PinningRefused     the system does not let pages of the host's memory be locked
-        └── KernelError        the native code reported a failure
+    ├── BackendError           a device could not do the work (exit status 3)
+    │   ├── DeviceUnavailable  the device asked for is not there
+    │   ├── OutOfMemory        the memory asked for is not there
+    │   ├── PinningRefused     the system does not let pages of the host's memory be locked
+    │   └── KernelError        the native code reported a failure
+    └── EngineError            the proving service did not take a request, or did not finish it (exit status 3)
+        ├── QueueFull          it has as much to do as it may have; later there is room
+        ├── RequestConflict    another request has this id (exit status 2)
+        ├── UnknownJob         no request has this id, or its result was kept for long enough (exit status 2)
+        ├── NotReady           this circuit cannot be proved here now: no key, or it does not fit
+        ├── Cancelled          somebody cancelled it
+        ├── DeadlineExceeded   it was not done in time
+        ├── Unavailable        the service stops, or is not there
+        ├── Refused            the caller may not ask for this (exit status 2)
+        └── WorkerLost         the process that works on a device has died
 
 A proof that does not verify is a value (``False``), malformed input is an exception.
 Every message is one line: file, section or field, expected, found, what to do.
@@ -85,3 +95,67 @@ class KernelError(BackendError):
     """The native code reported a failure."""
 
     code = "kernel"
+
+
+class EngineError(CuzkError):
+    """The proving service did not take a request, or did not finish it."""
+
+    code = "service"
+    exit_status = 3
+
+
+class QueueFull(EngineError):
+    """As much is waiting as may wait; later there is room."""
+
+    code = "queue-full"
+
+
+class RequestConflict(EngineError):
+    """Another request, with other contents, has this id."""
+
+    code = "conflict"
+    exit_status = 2
+
+
+class UnknownJob(EngineError):
+    """No request has this id, or its result was kept for long enough."""
+
+    code = "unknown-job"
+    exit_status = 2
+
+
+class NotReady(EngineError):
+    """This circuit cannot be proved here now: its key is missing, or does not fit."""
+
+    code = "not-ready"
+
+
+class Cancelled(EngineError):
+    """Somebody cancelled it."""
+
+    code = "cancelled"
+
+
+class DeadlineExceeded(EngineError):
+    """It was not done in time."""
+
+    code = "deadline"
+
+
+class Unavailable(EngineError):
+    """The service stops, or is not there."""
+
+    code = "unavailable"
+
+
+class Refused(EngineError):
+    """The caller may not ask for this: no token, a wrong one, or too much at a time."""
+
+    code = "refused"
+    exit_status = 2
+
+
+class WorkerLost(EngineError):
+    """The process that works on a device has died, and took the work in it along."""
+
+    code = "worker-lost"

@@ -1,0 +1,114 @@
+"""What can be proved: the engine knows circuits by their ids, and nothing of keys, witnesses and Filecoin.
+
+A catalogue is handed to the engine by whoever starts it, and a copy of it to every worker's process (so it must be
+picklable): ``route`` is asked in the daemon and is quick, ``open`` and ``check`` in a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from cuzk.engine.request import Request
+
+
+@dataclass(frozen=True)
+class Route:
+    """Where a request goes."""
+
+    circuit: str
+    partitions: int
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes of each memory ("host", "pinned", "cuda:0"): of a key as long as it is loaded, of a partition in work."""
+
+    key: Mapping[str, int] = field(default_factory=dict)
+    partition: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CircuitEntry:
+    """One circuit of the configuration. ``fault`` says why it cannot be proved: it is NOT READY then."""
+
+    id: str
+    kind: str
+    """The request kinds that use it: "circuit", "porep-c2", ..."""
+    key: str
+    """Its key's file."""
+    key_bytes: int = 0
+    fault: str = ""
+    preload: bool = False
+    aliases: tuple[str, ...] = ()
+    """Other names for PreloadSRS and EvictSRS: "porep-32g"."""
+
+
+@dataclass(frozen=True)
+class PartProof:
+    """A partition's verified proof. ``spans`` are (track, name, start, end), seconds of the epoch."""
+
+    proof: bytes
+    milliseconds: dict[str, float]
+    device: str
+    spans: tuple[tuple[str, str, float, float], ...] = ()
+    public: bytes = b""
+
+
+@dataclass(frozen=True)
+class WholeProof:
+    """All partitions' proofs as one, verified from public data."""
+
+    proof: bytes
+    public: bytes = b""
+
+
+class OpenCircuit(Protocol):
+    """A circuit with its key on a device: in a worker, used from several threads."""
+
+    def needs(self) -> Needs:
+        """Real bytes, now that it is open."""
+
+    def tier(self) -> str:
+        """ "hot": on the device; "warm": partly streamed from the host's memory."""
+
+    def slots(self) -> int:
+        """Partitions at a time that the device has room for."""
+
+    def prepare(self, request: Request) -> Any:
+        """Read and check the request's payload, once a job; CuzkError where it cannot be proved."""
+
+    def prove(self, prepared: Any, partition: int) -> PartProof:
+        """One partition, verified."""
+
+    def finish(self, prepared: Any, parts: list[PartProof]) -> WholeProof:
+        """All of them in order, as one proof, verified from public data; ProofError where it is not valid."""
+
+    def close(self) -> None:
+        """Let go of the key and the device's memory."""
+
+
+class Catalogue(Protocol):
+    """All circuits of one configuration."""
+
+    def entries(self) -> list[CircuitEntry]:
+        """In the configuration's order, looked at again: a key that was missing may be there now."""
+
+    def named(self, name: str) -> str:
+        """A circuit's id from its id or an alias; NotReady, with the known ones, for another."""
+
+    def route(self, request: Request) -> Route:
+        """FormatError where fields are missing or wrong, NotReady where the circuit has a fault. No payload is read."""
+
+    def needs(self, circuit: str, device: str) -> Needs:
+        """An estimate from sizes alone, for a worker's device ("cpu", "cuda:0"): never much too small."""
+
+    def check(self, request: Request) -> None:
+        """In a worker: whether the payload is well-formed and of this circuit: FormatError, CircuitError with the
+        command line's text. Not whether it can be proved: that is for ``prepare`` and ``prove``."""
+
+    def open(
+        self, circuit: str, device: str, threads: int | None, lanes: int | None
+    ) -> OpenCircuit:
+        """In a worker: load the key, check its digest, put it on the device."""
