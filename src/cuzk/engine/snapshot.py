@@ -115,6 +115,7 @@ class KindTotals:
     cancelled: int = 0
     seconds: float = 0.0
     """Of all that are done, from acceptance to end."""
+    begun: int = 0
     wait_seconds: float = 0.0
     """Of all that began, from acceptance to the first partition."""
 
