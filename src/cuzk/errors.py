@@ -20,7 +20,8 @@
         ├── DeadlineExceeded   it was not done in time
         ├── Unavailable        the service stops, or is not there
         ├── Refused            the caller may not ask for this (exit status 2)
-        └── WorkerLost         the process that works on a device has died
+        ├── WorkerLost         the process that works on a device has died
+        └── InternalError      a bug: the log says where
 
 A proof that does not verify is a value (``False``), malformed input is an exception.
 Every message is one line: file, section or field, expected, found, what to do.
@@ -159,3 +160,9 @@ class WorkerLost(EngineError):
     """The process that works on a device has died, and took the work in it along."""
 
     code = "worker-lost"
+
+
+class InternalError(EngineError):
+    """A bug in the work for a request: the log says where."""
+
+    code = "internal"

@@ -64,6 +64,16 @@ class WholeProof:
     public: bytes = b""
 
 
+@dataclass(frozen=True)
+class Device:
+    """What a worker works on, as it is now. ``title``: "AMD EPYC ..., 2 threads" or "NVIDIA H200"."""
+
+    title: str
+    total: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of the memories that only this device has: {"cuda:0": ...}."""
+    free: Mapping[str, int] = field(default_factory=dict)
+
+
 class OpenCircuit(Protocol):
     """A circuit with its key on a device: in a worker, used from several threads."""
 
@@ -107,6 +117,10 @@ class Catalogue(Protocol):
     def check(self, request: Request) -> None:
         """In a worker: whether the payload is well-formed and of this circuit: FormatError, CircuitError with the
         command line's text. Not whether it can be proved: that is for ``prepare`` and ``prove``."""
+
+    def device(self, device: str) -> Device:
+        """In a worker: DeviceUnavailable where it cannot be used. Asked first of all, then every second while there
+        is work, from a thread of its own: quick, whatever else runs."""
 
     def open(
         self, circuit: str, device: str, threads: int | None, lanes: int | None
