@@ -55,6 +55,8 @@ class Partition:
     ended: float = 0.0
     proof: bytes | None = None
     milliseconds: dict[str, float] = field(default_factory=dict)
+    public: bytes = b""
+    """As in PartProof: what ``finish`` needs of it after a restart."""
 
     @property
     def state(self) -> str:
