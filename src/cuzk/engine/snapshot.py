@@ -121,6 +121,18 @@ class KindTotals:
 
 
 @dataclass(frozen=True)
+class WaitTotals:
+    """Since the daemon started, of one kind and priority: from acceptance to the first partition."""
+
+    kind: str
+    priority: str
+    jobs: int
+    """Those that began."""
+    seconds: float
+    longest: float
+
+
+@dataclass(frozen=True)
 class SpanView:
     """Something that happened: on the lane ``track`` of ``worker``."""
 
@@ -149,6 +161,7 @@ class Snapshot:
     keys: tuple[KeyView, ...]
     memories: tuple[MemoryView, ...]
     totals: tuple[KindTotals, ...]
+    waits: tuple[WaitTotals, ...] = ()
     throughput: tuple[tuple[float, int], ...] = ()
     """(start of a minute, proofs done in it), the last 60."""
     spans: tuple[SpanView, ...] = ()
