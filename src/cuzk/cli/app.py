@@ -21,20 +21,28 @@ from types import FrameType
 import click
 
 from cuzk import _core
-from cuzk.cli.environment import Environment, apply_environment, debugging, quiet_blas
+from cuzk.cli.environment import Environment, apply_environment, debugging, quiet_blas, quiet_grpc
 from cuzk.cli.terminal import one_line, say, silence
 from cuzk.errors import CuzkError
 
 INTERRUPTED = 130
 MODULES = {
+    "await": "client",
     "bench": "bench",
+    "cancel": "client",
     "doctor": "show",
+    "evict": "client",
     "export": "keys",
     "filecoin": "filecoin",
     "inspect": "show",
+    "metrics": "client",
+    "preload": "client",
     "prove": "prove",
     "ptau": "keys",
+    "serve": "serve",
     "setup": "keys",
+    "status": "service_status",
+    "submit": "client",
     "verify": "prove",
 }
 
@@ -103,6 +111,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run a command and exit."""
     arguments = sys.argv[1:] if arguments is None else arguments
     quiet_blas()
+    quiet_grpc()
     for ending in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(ending) != signal.SIG_IGN:  # as under nohup
             signal.signal(ending, _interrupt)

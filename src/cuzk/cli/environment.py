@@ -3,6 +3,7 @@
 CUZK_DEBUG     1: tracebacks instead of one-line errors
 CUZK_CPU_PATH  portable | adx: the arithmetic to use instead of the best this CPU has
 CUZK_NO_GPU    1 or true: behave as on a machine without a GPU; 0, false, empty: no effect
+CUZK_ADDRESS   host:port or unix:///path of the proving service that commands talk to
 
 FIL_PROOFS_PARAMETER_CACHE    the directory of Filecoin's parameter files, as Filecoin's own software reads it
 """
@@ -26,6 +27,8 @@ class Environment:
     no_gpu: bool
     parameters: Path | None
     """None: where Filecoin's software looks by itself."""
+    address: str = ""
+    """Of the proving service; "": the default."""
 
     def device(self, asked: str) -> str:
         """What ``--device`` comes to; DeviceUnavailable for a GPU that must not be used."""
@@ -46,6 +49,11 @@ def quiet_blas() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+def quiet_grpc() -> None:
+    """gRPC's core would write its own lines to stderr where a connection fails: errors here are one line."""
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
+
 def apply_environment() -> Environment:
     """Read the variables and choose the arithmetic path; a value that means nothing is refused."""
     path = os.environ.get("CUZK_CPU_PATH", "")
@@ -55,7 +63,11 @@ def apply_environment() -> Environment:
     if path:
         _core.use_path(path)
     folder = os.environ.get("FIL_PROOFS_PARAMETER_CACHE", "")
-    return Environment(no_gpu=_switch("CUZK_NO_GPU"), parameters=Path(folder) if folder else None)
+    return Environment(
+        no_gpu=_switch("CUZK_NO_GPU"),
+        parameters=Path(folder) if folder else None,
+        address=os.environ.get("CUZK_ADDRESS", ""),
+    )
 
 
 def _switch(name: str) -> bool:

@@ -1,0 +1,193 @@
+"""``cuzk submit``, ``await``, ``cancel``, ``preload``, ``evict``, ``metrics``: a proving service's commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cuzk.cli.app import cuzk_group
+from cuzk.cli.connection import Service, service_options
+from cuzk.cli.options import FILE, json_option
+from cuzk.cli.outputs import check_outputs
+from cuzk.cli.terminal import answer, one_line, size
+from cuzk.cli.waiting import outputs, wait_for, write_result
+from cuzk.errors import FormatError
+from cuzk.server.client import PRIORITIES, Client, Submitted
+
+output_option = click.option(
+    "-o", "--output", type=FILE, help="The proof; proof.json (Filecoin: proof.bin) if not given."
+)
+public_option = click.option(
+    "--public", type=FILE, help="A circuit's public signals; public.json if not given."
+)
+
+
+def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--id``, ``--priority``, ``--deadline``, ``--wait`` and ``-o``."""
+    for option in (
+        output_option,
+        click.option("--wait", is_flag=True, help="Wait for the proof and write it."),
+        click.option(
+            "--deadline",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="SECONDS",
+            help="Give the job up where it is not done by then.",
+        ),
+        click.option(
+            "--priority",
+            type=click.Choice([name for name in PRIORITIES if name]),
+            help="normal if not given; Filecoin's by their kind.",
+        ),
+        click.option(
+            "--id", "name", help="The job's name: a repeat of the same request is the same job."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@cuzk_group.command("submit", short_help="Hand a witness to a proving service.")
+@click.argument("circuit")
+@click.argument("witness", type=FILE)
+@job_options
+@public_option
+@service_options
+@json_option
+def submit_command(
+    circuit: str,
+    witness: Path,
+    name: str | None,
+    priority: str | None,
+    deadline: float | None,
+    wait: bool,
+    output: Path | None,
+    public: Path | None,
+    service: Service,
+    as_json: bool,
+) -> None:
+    """Hand WITNESS (.wtns) to a proving service that has CIRCUIT, and print the job's id.
+
+    With --wait the proof is written as the service verified it; `cuzk verify` checks it once more.
+    """
+    _check(output, public, witness, wait=wait)
+    with service.connect() as client:
+        taken = client.submit_circuit(
+            circuit, witness, id=name, priority=priority or "", deadline=deadline
+        )
+        finish(client, taken, output, public, wait=wait, as_json=as_json)
+
+
+def _check(output: Path | None, public: Path | None, witness: Path, *, wait: bool) -> None:
+    if not wait and (output or public):
+        option = "-o" if output else "--public"
+        raise FormatError(f"{option}: expected --wait with it: nothing is written before the proof")
+    if wait:
+        named = {"-o": output or Path("proof.json"), "--public": public or Path("public.json")}
+        check_outputs(named, {"WITNESS": witness})
+
+
+def finish(
+    client: Client,
+    taken: Submitted,
+    output: Path | None,
+    public: Path | None,
+    *,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """What follows a submission: its id, or with ``wait`` the proof."""
+    if wait:
+        result = wait_for(client, taken.job, None, quiet=as_json)
+        write_result(result, output, public, as_json=as_json)
+    else:
+        answer({"job": taken.job, "place": taken.place}, [one_line(taken.job)], as_json=as_json)
+
+
+@cuzk_group.command("await", short_help="Wait for a job's proof.")
+@click.argument("job")
+@output_option
+@public_option
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Wait no longer than this; exit status 3 then, and the job goes on.",
+)
+@service_options
+@json_option
+def await_command(
+    job: str,
+    output: Path | None,
+    public: Path | None,
+    timeout: float | None,
+    service: Service,
+    as_json: bool,
+) -> None:
+    """Wait for JOB and write its proof. One that ended is answered for as long as the service keeps its result."""
+    check_outputs(outputs(output, public), {})
+    with service.connect() as client:
+        result = wait_for(client, job, timeout, quiet=as_json)
+    write_result(result, output, public, as_json=as_json)
+
+
+@cuzk_group.command("cancel", short_help="Cancel a job.")
+@click.argument("job")
+@service_options
+@json_option
+def cancel_command(
+    job: str,
+    service: Service,
+    as_json: bool,
+) -> None:
+    """Cancel JOB, whatever is done with it. Nothing happens to one that has ended."""
+    with service.connect() as client:
+        running = client.cancel(job)
+    said = "work on it had begun" if running else "no work on it was going on"
+    answer({"job": job, "was_running": running}, [f"{one_line(job)}: {said}"], as_json=as_json)
+
+
+@cuzk_group.command("preload", short_help="Load a circuit's key.")
+@click.argument("circuit")
+@service_options
+@json_option
+def preload_command(
+    circuit: str,
+    service: Service,
+    as_json: bool,
+) -> None:
+    """Load the key of CIRCUIT on every device, so that the next proof need not wait for it."""
+    with service.connect() as client:
+        loaded, spent = client.preload(circuit)
+    said = "was loaded already" if loaded else f"loaded in {spent} ms"
+    facts = {"circuit": circuit, "already_loaded": loaded, "milliseconds": spent}
+    answer(facts, [f"{one_line(circuit)}: {said}"], as_json=as_json)
+
+
+@cuzk_group.command("evict", short_help="Unload a circuit's key.")
+@click.argument("circuit")
+@service_options
+@json_option
+def evict_command(
+    circuit: str,
+    service: Service,
+    as_json: bool,
+) -> None:
+    """Unload the key of CIRCUIT; one that is in use stays."""
+    with service.connect() as client:
+        loaded, freed = client.evict(circuit)
+    said = f"unloaded, {size(freed)} free" if loaded else "was not loaded"
+    facts = {"circuit": circuit, "was_loaded": loaded, "freed_bytes": freed}
+    answer(facts, [f"{one_line(circuit)}: {said}"], as_json=as_json)
+
+
+@cuzk_group.command("metrics", short_help="A service's counters, for Prometheus.")
+@service_options
+@json_option
+def metrics_command(service: Service, as_json: bool) -> None:
+    """Print counters and gauges in Prometheus' text form."""
+    with service.connect() as client:
+        text = client.metrics()
+    answer({"prometheus": text}, [text.rstrip("\n")], as_json=as_json)
