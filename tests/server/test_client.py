@@ -137,7 +137,7 @@ def test_a_job_that_failed_raises_what_failed(
 
 def test_a_cancelled_job(script: Script, client: Client) -> None:
     script.answers["AwaitProof"] = ends(AwaitProofResponse.CANCELLED)
-    with pytest.raises(errors.Cancelled, match="^j: cancelled$"):
+    with pytest.raises(errors.Cancelled, match=r"^j: cancelled$"):
         client.wait("j")
 
 
@@ -185,7 +185,7 @@ def test_a_refusal_is_the_error_that_was_raised_there(
 def test_a_refusal_with_its_word_is_exactly_that_error(script: Script, client: Client) -> None:
     refused = refuse(grpc.StatusCode.INVALID_ARGUMENT, "another circuit's", "mismatch")
     script.answers["SubmitProof"] = refused
-    with pytest.raises(errors.CircuitError, match="^another circuit's$") as raised:
+    with pytest.raises(errors.CircuitError, match=r"^another circuit's$") as raised:
         client.submit_circuit("c", b"w")
     assert type(raised.value) is errors.CircuitError
 

@@ -39,7 +39,6 @@ MODULES = {
     "preload": "client",
     "prove": "prove",
     "ptau": "keys",
-    "serve": "serve",
     "setup": "keys",
     "status": "service_status",
     "submit": "client",
