@@ -1,117 +1,263 @@
 """What to do next: a pure function of the queue, the workers and the memory.
 
-    plan(view, policy, now) -> [Evict | Load | Prepare | Start, ...]
+    plan(view, policy, now) -> [Forget | Evict | Load | Prepare | Start, ...]
 
-Order of jobs: class (a job's priority, raised by one for every ``ageing`` seconds it waited, never to CRITICAL), then
-jobs that have begun before others (the oldest is finished first), then the order of acceptance. A partition is the
-unit: nothing is interrupted, so a CRITICAL job starts when the next partition of any other ends, at the latest.
+Jobs are walked in their order (:mod:`order`), and each takes what it can use of what those before it left:
+
+* A prepared job starts partitions where it is prepared, as many at a time as its key has slots. A partition is the unit:
+  nothing is interrupted, so a CRITICAL job starts when the next partition of any other ends, at the latest; no other one
+  takes that slot while it is being prepared.
+* A job that is nowhere is prepared where its key is and no job is ahead of it; else waits for the worker that is loading
+  it; else has it loaded on an idle worker; else is prepared ahead, behind others, if it is among the first there.
+* A circuit that no worker has is loaded where that delays least: beside what runs, one at a time on a worker.
+* A key needs room for itself and one partition. Room is made by eviction (:mod:`clearing`). Where that is not possible
+  now, what the job needs is set aside (:mod:`fit`) and the keys in its way are used by nobody behind it.
+* Whoever waits for memory, a key or its preparation leaves its slot to those behind (but for CRITICAL jobs).
+
+So no slot is idle that the first job able to use it may use, and the first in order that waits gets all that is released.
+If nothing at all is in work and nothing could be done by these rules, the first job that fits goes, whatever is set aside.
+
+2.0 s for 1,000 plans: see tests/engine/test_scheduler.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
 from cuzk.engine.catalogue import Needs
-from cuzk.engine.request import Priority
+from cuzk.engine.clearing import Clearing, Keys
+from cuzk.engine.fit import Bytes, Held, Memory, Spot, added
+from cuzk.engine.order import CRITICAL, ranked
+from cuzk.engine.view import (
+    Action,
+    Evict,
+    Forget,
+    Key,
+    Load,
+    Policy,
+    Prepare,
+    Site,
+    Start,
+    View,
+    Waiting,
+)
+
+__all__ = [
+    "Action", "Evict", "Forget", "Key", "Load", "Policy", "Prepare", "Site", "Start", "View", "Waiting", "plan",
+]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Waiting:
-    """A job that has something left to do. ``ready`` are its partitions that nobody works on."""
-
-    id: str
-    number: int
-    priority: Priority
-    accepted: float
-    circuit: str
-    ready: tuple[int, ...]
-    running: int = 0
-    """Partitions in work."""
-    prepared_on: str = ""
-    preparing_on: str = ""
-    payload_bytes: int = 0
+def plan(view: View, policy: Policy, now: float) -> list[Action]:
+    """Actions to begin now, in this order; empty where there is nothing to do but wait. ``now`` in the view's seconds."""
+    rows = ranked(view.jobs, policy, now)
+    actions = _Walk(view, rows, policy, now, strict=True).all()
+    if not actions and view.jobs and not _in_work(view):
+        actions = _Walk(view, rows, policy, now, strict=False).first()
+    return actions
 
 
-@dataclass(frozen=True)
-class Key:
-    """A circuit that a worker has, or (``loading``) will have. ``users`` are jobs and partitions that need it there."""
-
-    circuit: str
-    used: float
-    """When last."""
-    users: int = 0
-    loading: bool = False
-    slots: int = 1
-    bytes: Mapping[str, int] = field(default_factory=dict)
+def _in_work(view: View) -> bool:
+    """Whether something will end by itself, and be a reason for another plan."""
+    return any(job.running or job.preparing_on for job in view.jobs) or any(
+        site.running or site.preparing or any(key.loading for key in site.keys)
+        for site in view.sites
+    )
 
 
-@dataclass(frozen=True)
-class Site:
-    """A worker as the scheduler sees it."""
-
-    worker: str
-    device: str
-    alive: bool
-    keys: tuple[Key, ...] = ()
-    running: int = 0
-    """Partitions in work there, all of one circuit at a time unless their keys have slots for more."""
-    preparing: int = 0
+ALL = CRITICAL + 1
+"""A class above all."""
 
 
-@dataclass(frozen=True)
-class View:
-    """Everything that decides. ``free`` are bytes of each memory that nobody has reserved."""
+class _Walk:
+    """One walk through the jobs, with what the actions so far leave."""
 
-    jobs: tuple[Waiting, ...]
-    sites: tuple[Site, ...]
-    free: Mapping[str, int]
-    needs: Mapping[tuple[str, str], Needs]
-    """(circuit, device): what its key and a partition take."""
+    def __init__(
+        self, view: View, rows: list[tuple[int, Waiting]], policy: Policy, now: float, *,
+        strict: bool,
+    ) -> None:  # fmt: skip
+        self._rows = rows
+        self._policy = policy
+        self._strict = strict
+        self._needs = view.needs
+        self._memory = Memory(dict(view.free), policy.headroom, strict)
+        self._spots = {site.worker: Spot.of(site) for site in view.sites if site.alive}
+        self._keys = Keys(self._spots.values(), rows, policy, now, strict=strict)
+        self._doomed: set[Held] = set()
+        self._stuck: set[str] = set()
+        """Circuits whose jobs have nowhere to go, once one of them found that."""
+        self._coming: dict[str, list[Spot]] = {}
+        """Of each circuit, the workers that load it and have no job for it yet."""
+        self._actions: list[Action] = []
+        for rank, job in rows:
+            if job.place in self._spots:
+                self._spots[job.place].classes.append(rank)
+        for spot in self._spots.values():
+            for key in spot.keys.values():
+                if key.loading:
+                    self._coming.setdefault(key.circuit, []).append(spot)
 
+    def all(self) -> list[Action]:
+        """What all jobs can do."""
+        for rank, job in self._rows:
+            self._step(rank, job)
+        return self._actions
 
-@dataclass(frozen=True)
-class Policy:
-    """Settings. ``headroom``: bytes of each memory that only CRITICAL jobs get."""
+    def first(self) -> list[Action]:
+        """What the first job can do that can do anything."""
+        for rank, job in self._rows:
+            self._step(rank, job)
+            if self._actions:
+                break
+        return self._actions
 
-    ageing: float = 600.0
-    headroom: Mapping[str, int] = field(default_factory=dict)
-    prepared: int = 2
-    """Jobs prepared on a worker at a time, those in work included; a CRITICAL one more."""
+    def _step(self, rank: int, job: Waiting) -> None:
+        if not job.ready or job.id in self._keys.forgotten:
+            return
+        if job.place:
+            spot = self._spots.get(job.place)
+            if spot is not None:
+                self._go_on(spot, rank, job)
+        elif job.circuit not in self._stuck and not self._begin(rank, job):
+            self._keys.before.add(job.circuit)
 
+    # ---- a job that has its place
 
-@dataclass(frozen=True)
-class Evict:
-    """Close an idle key."""
+    def _go_on(self, spot: Spot, rank: int, job: Waiting) -> None:
+        started = 0
+        if job.prepared_on and spot.hot(job.circuit):
+            started = self._start(spot, rank, job)
+        if started < len(job.ready):
+            self._queue(spot, rank, job)
 
-    worker: str
-    circuit: str
+    def _start(self, spot: Spot, rank: int, job: Waiting) -> int:
+        """How many partitions it can start now."""
+        need = self._of(spot, job).partition
+        slots = spot.keys[job.circuit].slots
+        for count, number in enumerate(job.ready):
+            if rank < spot.held or (spot.worker, job.circuit) in self._doomed:
+                return count
+            if spot.running >= slots:
+                spot.held = ALL  # a job whose key has more slots would keep it from ever being free
+                return count
+            if not self._room(need, rank, job):
+                return count
+            self._memory.take(need)
+            spot.running += 1
+            spot.used.add(job.circuit)
+            self._actions.append(Start(spot.worker, job.id, number))
+        return len(job.ready)
 
+    def _queue(self, spot: Spot, rank: int, job: Waiting) -> None:
+        """It has partitions left to start there, before those behind it."""
+        if not spot.ahead and not spot.running:  # else it gets the memory of what runs
+            self._memory.set_aside(self._of(spot, job).partition, loads_only=True)
+        spot.ahead += 1
+        if rank == CRITICAL and (spot.worker, job.circuit) not in self._doomed:
+            spot.held = max(spot.held, CRITICAL)
 
-@dataclass(frozen=True)
-class Load:
-    """Open a circuit; ``job`` is for whom."""
+    # ---- a job that is nowhere
 
-    worker: str
-    circuit: str
-    job: str
+    def _begin(self, rank: int, job: Waiting) -> bool:
+        """Whether it is prepared now."""
+        hot = [spot for spot in self._spots.values() if self._has_room(spot, rank, job)]
+        best = min(hot, key=lambda spot: (spot.ahead, spot.running), default=None)
+        if best is not None and (not best.ahead or rank == CRITICAL):
+            return self._prepare(best, rank, job)
+        coming = self._coming.get(job.circuit)
+        if coming:
+            self._queue(coming.pop(0), 0, job)
+            return False
+        if self._load(rank, job):
+            return False
+        if best is not None:
+            return self._prepare(best, rank, job)
+        self._stuck.add(job.circuit)
+        return False
 
+    def _has_room(self, spot: Spot, rank: int, job: Waiting) -> bool:
+        if not spot.hot(job.circuit) or (spot.worker, job.circuit) in self._doomed:
+            return False
+        places = self._policy.prepared + (rank == CRITICAL)
+        return sum(other >= rank for other in spot.classes) < places
 
-@dataclass(frozen=True)
-class Prepare:
-    """Read a job's request on a worker."""
+    def _prepare(self, spot: Spot, rank: int, job: Waiting) -> bool:
+        need = {"host": job.payload_bytes}
+        if not self._room(need, rank, job):
+            self._stuck.add(job.circuit)
+            return False
+        self._memory.take(need)
+        spot.classes.append(rank)
+        spot.used.add(job.circuit)
+        self._queue(spot, rank, job)
+        self._actions.append(Prepare(spot.worker, job.id))
+        return True
 
-    worker: str
-    job: str
+    def _load(self, rank: int, job: Waiting) -> bool:
+        """Whether its key is loaded now: anywhere if no worker has it, else only where nothing is done."""
+        nowhere = not any(job.circuit in spot.keys for spot in self._spots.values())
+        choices = []
+        for index, spot in enumerate(self._spots.values()):
+            able = (job.circuit, spot.site.device) in self._needs
+            if not able or spot.loading or job.circuit in spot.keys or not (nowhere or spot.idle):
+                continue
+            lacking = self._for_load(spot, rank, job)
+            clearing = (
+                self._keys.clear(lacking, job, rank, gentle=not nowhere)
+                if lacking
+                else Clearing(enough=True)
+            )
+            missing = 0 if clearing.enough else sum(lacking.values())
+            cost = (missing, spot.ahead, len(clearing.evict), spot.running, index)
+            choices.append((cost, spot, clearing))
+        if not choices:
+            return False
+        _, spot, clearing = min(choices, key=lambda choice: choice[0])
+        if not clearing.enough:
+            if nowhere:
+                self._wait_for(added(*self._key_and_partition(spot, job)), clearing)
+            return False
+        self._carry_out(clearing)
+        key, partition = self._key_and_partition(spot, job)
+        self._memory.take(key)
+        self._memory.set_aside(partition, loads_only=True)
+        spot.loading = True
+        spot.keys[job.circuit] = Key(job.circuit, used=0, loading=True)
+        spot.ahead += 1
+        self._actions.append(Load(spot.worker, job.circuit, job.id))
+        return True
 
+    # ---- memory
 
-@dataclass(frozen=True)
-class Start:
-    """Prove a partition."""
+    def _of(self, spot: Spot, job: Waiting) -> Needs:
+        return self._needs.get((job.circuit, spot.site.device), Needs())
 
-    worker: str
-    job: str
-    partition: int
+    def _key_and_partition(self, spot: Spot, job: Waiting) -> tuple[Bytes, Bytes]:
+        needs = self._of(spot, job)
+        return needs.key, needs.partition
 
+    def _for_load(self, spot: Spot, rank: int, job: Waiting) -> dict[str, int]:
+        need = added(*self._key_and_partition(spot, job))
+        return self._memory.lacking(need, critical=rank == CRITICAL, load=True)
 
-Action = Evict | Load | Prepare | Start
+    def _room(self, need: Bytes, rank: int, job: Waiting) -> bool:
+        """Whether it fits, keys evicted for it if they must; set aside for it if not."""
+        lacking = self._memory.lacking(need, critical=rank == CRITICAL)
+        if not lacking:
+            return True
+        clearing = self._keys.clear(lacking, job, rank)
+        if clearing.enough:
+            self._carry_out(clearing)
+        else:
+            self._wait_for(need, clearing)
+        return clearing.enough
+
+    def _wait_for(self, need: Bytes, clearing: Clearing) -> None:
+        """Nobody behind takes it; while others have their turn, only no more keys are loaded into it."""
+        self._memory.set_aside(need, loads_only=clearing.yields)
+        if self._strict and not clearing.yields:
+            self._doomed.update(clearing.doomed)
+
+    def _carry_out(self, clearing: Clearing) -> None:
+        self._actions += [Forget(spot.worker, job.id) for spot, job in clearing.forget]
+        for spot, key in clearing.evict:
+            self._actions.append(Evict(spot.worker, key.circuit))
+            self._memory.give(key.bytes)
+            self._keys.gone(spot, key)
