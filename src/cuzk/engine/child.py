@@ -1,0 +1,171 @@
+"""A worker's process: reads calls of its parent, has a workshop do them, answers each when it is done.
+
+It ends with its parent, whatever it does: the kernel kills it when the thread that started it ends (also in the
+middle of native code), and it leaves when the channel is closed. Signals that a terminal or a service manager sends
+to all processes of the daemon are not for it: the daemon decides what is finished before it goes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import logging
+import os
+import pickle
+import signal
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import psutil
+
+from cuzk.engine.catalogue import Catalogue, Device
+from cuzk.engine.channel import MESSAGE_LIMIT, Channel, Vitals
+from cuzk.engine.failure import Failure
+from cuzk.engine.workshop import Workshop
+from cuzk.errors import CuzkError, EngineError
+
+CALLS = {"load", "unload", "check", "prepare", "prove", "finish", "forget"}
+REPORT_SECONDS = 1.0
+OOM_SCORE = 300  # of 1000: short of memory, the kernel ends a worker before the daemon
+PR_SET_PDEATHSIG = 1
+LOG = logging.getLogger("cuzk.child")
+
+
+def main(descriptor: int, parent: int) -> None:
+    """Serve the process ``parent`` at the other end of the socket ``descriptor``; does not return."""
+    _end_with(parent)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    faulthandler.enable()
+    os.set_inheritable(descriptor, False)
+    _offer_to_the_kernel()
+    child = Child(Channel(socket.socket(fileno=descriptor), MESSAGE_LIMIT))
+    with suppress(EOFError, OSError):
+        child.serve()
+    os._exit(0)  # without waiting for threads: there is nobody to answer
+
+
+def _end_with(parent: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it was gone before the kernel knew
+        os._exit(0)
+
+
+def _offer_to_the_kernel() -> None:
+    with suppress(OSError, ValueError):
+        score = Path("/proc/self/oom_score_adj")
+        score.write_text(str(min(1000, max(OOM_SCORE, int(score.read_text())))))
+
+
+class Child:
+    """One parent's calls."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._workshop: Workshop | None = None
+        self._process = psutil.Process()
+        self._free: Mapping[str, int] = {}
+        self._calls: set[int] = set()
+        self._activity = Event()
+
+    def serve(self) -> None:
+        """Until the channel is closed: EOFError, OSError."""
+        while True:
+            number, body = self._channel.receive()
+            self._calls.add(number)
+            try:
+                future = self._begin(*pickle.loads(body))
+            except Exception as error:
+                self._answer(number, Failure.of(error))
+            else:
+                future.add_done_callback(partial(self._done, number))
+                self._activity.set()
+                del future
+            del body  # or the last request would be kept until the next comes
+
+    def _begin(self, method: str, arguments: tuple[Any, ...]) -> Future[Any]:
+        if method == "open":
+            return self._open(*arguments)
+        if method == "close":
+            self._close()
+        if method not in CALLS or self._workshop is None:
+            raise EngineError(f"a worker has no call {method!r} now")
+        return getattr(self._workshop, method)(*arguments)  # type: ignore[no-any-return]
+
+    def _open(
+        self,
+        device: str,
+        catalogue: Catalogue,
+        threads: int | None,
+        lanes: int | None,
+        level: int,
+    ) -> Future[Device]:
+        _log_to_stderr(level)
+        workshop = Workshop(catalogue, device, threads=threads, lanes=lanes)
+        opened: Future[Device] = Future()
+        opened.set_result(workshop.device())
+        self._free = opened.result().free
+        self._workshop = workshop
+        Thread(target=self._report, name="report", daemon=True).start()
+        return opened
+
+    def _close(self) -> None:
+        """Work that is not done is for nobody: circuits are closed in order only where none is in work."""
+        if self._workshop is not None and len(self._calls) == 1:
+            self._workshop.close()
+        sys.stderr.flush()
+        os._exit(0)
+
+    def _done(self, number: int, future: Future[Any]) -> None:
+        error = future.exception()
+        self._answer(number, Failure.of(error) if error else future.result())
+
+    def _answer(self, number: int, value: object) -> None:
+        self._calls.discard(number)
+        try:
+            self._channel.send(number, (value, self._vitals()))
+        except EngineError as error:
+            self._channel.send(number, (Failure.of(error), self._vitals()))
+
+    def _vitals(self) -> Vitals:
+        return Vitals(self._process.memory_info().rss, self._free)
+
+    def _report(self) -> None:
+        """Vitals every second while there is work, and once after it."""
+        said = ""
+        while self._activity.wait() and self._workshop is not None:
+            self._activity.clear()
+            if self._calls:
+                self._activity.set()
+            try:
+                self._free = self._workshop.device().free
+            except CuzkError as error:
+                if said != str(error):
+                    said = str(error)
+                    LOG.warning("%s", said)
+            with suppress(OSError):
+                self._channel.send(0, (None, self._vitals()))
+            time.sleep(REPORT_SECONDS)
+
+
+class _Lines(logging.Formatter):
+    """Every line with its level, by which the parent logs it again."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        lines = super().format(record).splitlines()
+        return "\n".join(f"{record.levelname} {line}" for line in lines)
+
+
+def _log_to_stderr(level: int) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines())
+    logging.basicConfig(level=level, handlers=[handler])

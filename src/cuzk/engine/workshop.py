@@ -1,0 +1,188 @@
+"""Circuits that are open on one device, and the threads that work on them: what a worker does, wherever it runs.
+
+Methods are called from one thread and return at once, with a future; work runs in threads by its kind, so that a
+check never waits behind a load or a proof, and the last step of a job not behind partitions of others.
+
+    load, unload   1 thread, in order
+    check          2 threads
+    prepare        2
+    finish         2
+    prove          of each circuit as many as it has slots
+
+What was read of a request is held from ``prepare`` to ``forget``, under the job's id, and by nothing else.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, ParamSpec, TypeVar
+
+from cuzk.engine.catalogue import Catalogue, Device, OpenCircuit, PartProof, WholeProof
+from cuzk.engine.failure import Failure
+from cuzk.engine.request import Request
+from cuzk.engine.worker import Loaded
+from cuzk.errors import Cancelled, EngineError
+
+THREADS = {"load": 1, "check": 2, "prepare": 2, "finish": 2}
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Place:
+    """An open circuit with its threads."""
+
+    circuit: OpenCircuit
+    pool: ThreadPoolExecutor
+
+
+@dataclass
+class Held:
+    """What was read of a request, as soon as ``ready``."""
+
+    place: Place
+    value: Any = None
+    ready: bool = False
+
+
+class Workshop:
+    """All futures fail with CuzkErrors only, as :mod:`cuzk.engine.failure` has them, which keep no frame alive."""
+
+    def __init__(
+        self, catalogue: Catalogue, device: str, *, threads: int | None, lanes: int | None
+    ) -> None:
+        self._catalogue = catalogue
+        self._device = device
+        self._threads = threads
+        self._lanes = lanes
+        self._pools = {kind: ThreadPoolExecutor(count, kind) for kind, count in THREADS.items()}
+        self._loads: dict[str, Future[Loaded]] = {}
+        self._places: dict[str, Place] = {}
+        self._held: dict[str, Held] = {}
+        self._lock = Lock()  # of _held
+
+    def device(self) -> Device:
+        """The device as it is now; waits for it. DeviceUnavailable where it cannot be used."""
+        return self._catalogue.device(self._device)
+
+    def load(self, circuit: str) -> Future[Loaded]:
+        """Open a circuit, or the answer of when it was opened."""
+        known = self._loads.get(circuit)
+        if known is None or (known.done() and known.exception()):
+            known = self._loads[circuit] = self._pools["load"].submit(_work, self._load, circuit)
+        return known
+
+    def unload(self, circuit: str) -> Future[None]:
+        """Close it when its partitions in work have ended; one that is not open is no error."""
+        self._loads.pop(circuit, None)
+        return self._pools["load"].submit(_work, self._unload, circuit)
+
+    def check(self, request: Request) -> Future[None]:
+        """Catalogue.check."""
+        return self._pools["check"].submit(_work, self._catalogue.check, request)
+
+    def prepare(self, circuit: str, request: Request) -> Future[int]:
+        """Read a request, in place of what was read under its id before; the bytes that this holds."""
+        held = Held(self._place(circuit))
+        with self._lock:
+            self._held[request.id] = held
+        return self._pools["prepare"].submit(_work, self._prepare, held, request)
+
+    def prove(self, circuit: str, job: str, partition: int) -> Future[PartProof]:
+        """A partition of a prepared job."""
+        place = self._place(circuit)
+        return place.pool.submit(_work, self._prove, place, job, partition)
+
+    def finish(self, circuit: str, job: str, parts: list[PartProof]) -> Future[WholeProof]:
+        """The whole proof of a prepared job."""
+        place = self._place(circuit)
+        return self._pools["finish"].submit(_work, self._finish, place, job, parts)
+
+    def forget(self, job: str) -> Future[None]:
+        """Let go of what was read, also while it is read; a partition in work keeps it to its end."""
+        with self._lock:
+            self._held.pop(job, None)
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
+
+    def close(self) -> None:
+        """Wait for work that has begun, drop the rest, close all circuits."""
+        pools = [*self._pools.values(), *(place.pool for place in self._places.values())]
+        for pool in pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+        for pool in pools:
+            pool.shutdown()
+        with self._lock:
+            self._held.clear()
+        for circuit in list(self._places):
+            self._unload(circuit)
+
+    def _place(self, circuit: str) -> Place:
+        place = self._places.get(circuit)
+        if place is None:
+            raise EngineError(f"circuit {circuit} is not loaded on {self._device}")
+        return place
+
+    def _load(self, circuit: str) -> Loaded:
+        began = time.perf_counter()
+        opened = self._catalogue.open(circuit, self._device, self._threads, self._lanes)
+        try:
+            slots, needs, tier = opened.slots(), opened.needs(), opened.tier()
+        except BaseException:
+            opened.close()
+            raise
+        self._places[circuit] = Place(opened, ThreadPoolExecutor(max(1, slots), f"prove-{circuit}"))
+        return Loaded(needs, tier, slots, (time.perf_counter() - began) * 1e3)
+
+    def _unload(self, circuit: str) -> None:
+        place = self._places.pop(circuit, None)
+        if place is None:
+            return
+        place.pool.shutdown()
+        place.circuit.close()
+        del place
+        gc.collect()  # a key is gigabytes: not to lie about in a cycle until a collection comes by
+
+    def _prepare(self, held: Held, request: Request) -> int:
+        try:
+            value = held.place.circuit.prepare(request)
+            with self._lock:
+                if self._held.get(request.id) is not held:
+                    raise Cancelled(f"{request.id}: let go of while its request was read")
+                held.value, held.ready = value, True
+        except BaseException:
+            with self._lock:
+                if self._held.get(request.id) is held:
+                    del self._held[request.id]
+            raise
+        return int(getattr(value, "nbytes", request.nbytes))
+
+    def _value(self, place: Place, job: str) -> Any:
+        with self._lock:
+            held = self._held.get(job)
+        if held is None or not held.ready or held.place is not place:
+            raise EngineError(f"{job}: its request was not read on {self._device}")
+        return held.value
+
+    def _prove(self, place: Place, job: str, partition: int) -> PartProof:
+        return place.circuit.prove(self._value(place, job), partition)
+
+    def _finish(self, place: Place, job: str, parts: list[PartProof]) -> WholeProof:
+        return place.circuit.finish(self._value(place, job), parts)
+
+
+def _work(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """An exception's frames hold what was worked on for as long as somebody holds it: another one is raised."""
+    try:
+        return function(*args, **kwargs)
+    except BaseException as error:
+        failure = Failure.of(error)
+    del function, args, kwargs
+    raise failure.error()

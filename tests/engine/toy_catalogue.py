@@ -1,0 +1,189 @@
+"""Circuits that prove nothing and do as they are told, for tests of what runs them.
+
+A script is words separated by ";": "sleep 0.1", "wait FILE" (until it exists; FILE.begun exists from then on),
+"kill 9", "abort", "exit 3", "raise FormatError what", "say what" (to stderr), "once FILE ..." (the rest only if FILE
+does not exist, which it then does), "native 60" (in C, holding the GIL), "lock" (an answer that is no data).
+Of a step of a request it is the field of the step's name, of a load what the catalogue has for the circuit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from weakref import WeakSet
+
+import cuzk.errors
+from cuzk.engine.catalogue import CircuitEntry, Device, Needs, PartProof, Route, WholeProof
+from cuzk.engine.request import Payload, Priority, Request
+
+PREPARED: WeakSet[Prepared] = WeakSet()
+
+
+def request_of(name: str, payload: bytes | Payload = b"payload", **fields: str) -> Request:
+    part = payload if isinstance(payload, Payload) else Payload.of(payload)
+    return Request(
+        id=name, kind="circuit", priority=Priority.NORMAL, fields=fields, payload=(part,)
+    )
+
+
+def proof_of(name: str, payload: bytes, partition: int) -> bytes:
+    return f"{name}/{partition}/{sha256(payload).hexdigest()}".encode()
+
+
+def act(script: object) -> Any:
+    """Do it; what "lock" gives."""
+    given = None
+    for words in str(script or "").split(";"):
+        word, _, rest = words.strip().partition(" ")
+        if word == "once":
+            flag, _, rest = rest.partition(" ")
+            if Path(flag).exists():
+                continue
+            Path(flag).touch()
+            word, _, rest = rest.partition(" ")
+        if word:
+            given = getattr(Acts, word)(rest) or given
+    return given
+
+
+class Acts:
+    @staticmethod
+    def sleep(seconds: str) -> None:
+        time.sleep(float(seconds))
+
+    @staticmethod
+    def wait(path: str) -> None:
+        Path(f"{path}.begun").touch()
+        while not Path(path).exists():
+            time.sleep(0.002)
+
+    @staticmethod
+    def kill(number: str) -> None:
+        os.kill(os.getpid(), int(number))
+        signal.pause()
+
+    @staticmethod
+    def abort(_: str) -> None:
+        os.abort()
+
+    @staticmethod
+    def exit(status: str) -> None:
+        os._exit(int(status))
+
+    @staticmethod
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    @staticmethod
+    def native(seconds: str) -> None:
+        ctypes.PyDLL(None).sleep(int(seconds))
+
+    @staticmethod
+    def lock(_: str) -> object:
+        return Lock()
+
+    @staticmethod
+    def big(nbytes: str) -> object:
+        return bytes(int(nbytes))
+
+
+def _raise(text: str) -> None:
+    name, _, what = text.partition(" ")
+    if hasattr(cuzk.errors, name):
+        raise getattr(cuzk.errors, name)(what)
+    raise {"ValueError": ValueError, "MemoryError": MemoryError}[name](what)
+
+
+setattr(Acts, "raise", staticmethod(_raise))
+
+
+class Prepared:
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.data = b"".join(part.view() for part in request.payload)
+        self.itself = None
+        PREPARED.add(self)
+
+
+class PreparedLarge(Prepared):
+    nbytes = 12345
+
+
+@dataclass
+class ToyCircuit:
+    circuit: str
+    slot_count: int
+    closed: str = ""
+
+    def needs(self) -> Needs:
+        return Needs(key={"host": 1000}, partition={"host": 10})
+
+    def tier(self) -> str:
+        return "hot"
+
+    def slots(self) -> int:
+        return self.slot_count
+
+    def prepare(self, request: Request) -> Prepared:
+        act(request.fields.get("prepare"))
+        return PreparedLarge(request) if "large" in request.fields else Prepared(request)
+
+    def prove(self, prepared: Prepared, partition: int) -> PartProof:
+        began = time.time()
+        given = act(prepared.request.fields.get("prove"))
+        proof = proof_of(prepared.request.id, prepared.data, partition)
+        milliseconds = {"all": given} if given else {"all": 1.5}
+        span = ("host", "msm", began, time.time())
+        return PartProof(proof, milliseconds, self.circuit, (span,))
+
+    def finish(self, prepared: Prepared, parts: list[PartProof]) -> WholeProof:
+        act(prepared.request.fields.get("finish"))
+        return WholeProof(b"+".join(part.proof for part in parts), b"[]")
+
+    def close(self) -> None:
+        if self.closed:
+            Path(self.closed).touch()
+
+
+@dataclass(frozen=True)
+class ToyCatalogue:
+    """``loads``: circuits and what they do when they are opened; ``device_does``: when the device is asked for."""
+
+    loads: Mapping[str, str] = field(default_factory=lambda: {"toy": ""})
+    slots: int = 2
+    device_does: str = ""
+    closed: str = ""
+    """A file that is there when a circuit was closed."""
+    extra: Any = None
+
+    def entries(self) -> list[CircuitEntry]:
+        return [CircuitEntry(id=name, kind="circuit", key=f"{name}.zkey") for name in self.loads]
+
+    def named(self, name: str) -> str:
+        return name
+
+    def route(self, request: Request) -> Route:
+        return Route("toy", int(request.fields.get("partitions", 1)))
+
+    def needs(self, circuit: str, device: str) -> Needs:  # noqa: ARG002
+        return Needs()
+
+    def check(self, request: Request) -> None:
+        act(request.fields.get("check"))
+
+    def device(self, device: str) -> Device:
+        act(self.device_does)
+        return Device(f"Toy {device}", {device: 100}, {device: 40})
+
+    def open(self, circuit: str, device: str, threads: int | None, lanes: int | None) -> ToyCircuit:
+        act(self.loads[circuit])
+        return ToyCircuit(f"{circuit} on {device}, {threads}, {lanes}", self.slots, self.closed)
