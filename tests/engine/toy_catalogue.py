@@ -1,8 +1,9 @@
 """Circuits that prove nothing and do as they are told, for tests of what runs them.
 
 A script is words separated by ";": "sleep 0.1", "wait FILE" (until it exists; FILE.begun exists from then on),
-"kill 9", "abort", "exit 3", "raise FormatError what", "say what" (to stderr), "once FILE ..." (the rest only if FILE
-does not exist, which it then does), "native 60" (in C, holding the GIL), "lock" (an answer that is no data).
+"kill 9", "abort", "exit 3", "raise FormatError what", "say what" (to stderr), "touch FILE", "native 60" (in C, holding
+the GIL), "lock" (an answer that is no data), "big 1000" (an answer of that many bytes), "times FILE" (the rest as
+often as the number in FILE says, if it is there; counted down).
 Of a step of a request it is the field of the step's name, of a load what the catalogue has for the circuit.
 """
 
@@ -28,7 +29,7 @@ from cuzk.engine.request import Payload, Priority, Request
 PREPARED: WeakSet[Prepared] = WeakSet()
 
 
-def request_of(name: str, payload: bytes | Payload = b"payload", **fields: str) -> Request:
+def request_of(name: str, payload: bytes | Payload = b"payload", **fields: Any) -> Request:
     part = payload if isinstance(payload, Payload) else Payload.of(payload)
     return Request(
         id=name, kind="circuit", priority=Priority.NORMAL, fields=fields, payload=(part,)
@@ -44,13 +45,12 @@ def act(script: object) -> Any:
     given = None
     for words in str(script or "").split(";"):
         word, _, rest = words.strip().partition(" ")
-        if word == "once":
-            flag, _, rest = rest.partition(" ")
-            if Path(flag).exists():
-                continue
-            Path(flag).touch()
-            word, _, rest = rest.partition(" ")
-        if word:
+        if word == "times":
+            left = int(Path(rest).read_text()) if Path(rest).exists() else 0
+            if not left:
+                return None
+            Path(rest).write_text(str(left - 1))
+        elif word:
             given = getattr(Acts, word)(rest) or given
     return given
 
@@ -65,6 +65,10 @@ class Acts:
         Path(f"{path}.begun").touch()
         while not Path(path).exists():
             time.sleep(0.002)
+
+    @staticmethod
+    def touch(path: str) -> None:
+        Path(path).touch()
 
     @staticmethod
     def kill(number: str) -> None:
