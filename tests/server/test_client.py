@@ -12,7 +12,6 @@ from typing import Any
 
 import grpc
 import pytest
-from one_answer import Script, refuse, serving
 
 from cuzk import errors
 from cuzk.server.client import Client, filecoin_request
@@ -28,6 +27,7 @@ from cuzk.server.proving_pb2 import (
     ProveResponse,
     SubmitProofResponse,
 )
+from one_answer import Script, refuse, serving
 
 DONE = AwaitProofResponse(
     job_id="j-1",

@@ -72,7 +72,8 @@ def submit_command(
 
     With --wait the proof is written as the service verified it; `cuzk verify` checks it once more.
     """
-    _check(output, public, witness, wait=wait)
+    otherwise = {"-o": Path("proof.json"), "--public": Path("public.json")}
+    check_written({"-o": output, "--public": public}, otherwise, {"WITNESS": witness}, wait=wait)
     with service.connect() as client:
         taken = client.submit_circuit(
             circuit, witness, id=name, priority=priority or "", deadline=deadline
@@ -80,13 +81,19 @@ def submit_command(
         finish(client, taken, output, public, wait=wait, as_json=as_json)
 
 
-def _check(output: Path | None, public: Path | None, witness: Path, *, wait: bool) -> None:
-    if not wait and (output or public):
-        option = "-o" if output else "--public"
-        raise FormatError(f"{option}: expected --wait with it: nothing is written before the proof")
+def check_written(
+    given: dict[str, Path | None],
+    otherwise: dict[str, Path],
+    inputs: dict[str, Path],
+    *,
+    wait: bool,
+) -> None:
+    """Refuse, before anything is sent, what could not be written, and names of files without ``wait``."""
+    named = [option for option, path in given.items() if path is not None]
+    if named and not wait:
+        raise FormatError(f"{named[0]}: expected --wait with it: the proof is not there before")
     if wait:
-        named = {"-o": output or Path("proof.json"), "--public": public or Path("public.json")}
-        check_outputs(named, {"WITNESS": witness})
+        check_outputs({name: given[name] or otherwise[name] for name in given}, inputs)
 
 
 def finish(
