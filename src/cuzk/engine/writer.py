@@ -55,7 +55,8 @@ class Writer:
         self._lock = threading.Lock()
         self._closed = False
         self._stopping = False
-        self._dirty_since: float | None = None
+        self._log_since: float | None = None  # the first commit that is in the log
+        self._untidy = False
         self._thread = threading.Thread(target=self._run, name="cuzk journal", daemon=True)
         self._thread.start()
 
@@ -91,7 +92,7 @@ class Writer:
             try:
                 self._tidy(idle=not group)
             except (sqlite3.Error, OSError):  # a full disk: the next time
-                self._dirty_since = time.monotonic()
+                self._log_since = time.monotonic()
         try:
             self._checkpoint()
         except sqlite3.Error:
@@ -103,7 +104,7 @@ class Writer:
         group: list[Call] = []
         nbytes = 0
         try:
-            call = self._queue.get(timeout=None if self._dirty_since is None else IDLE_SECONDS)
+            call = self._queue.get(timeout=IDLE_SECONDS if self._untidy else None)
             while call is not None:
                 group.append(call)
                 nbytes += call.nbytes
@@ -117,8 +118,9 @@ class Writer:
 
     def _commit(self, group: list[Call]) -> None:
         """One transaction for all, or where one of them cannot be done, one for each."""
-        if self._dirty_since is None:
-            self._dirty_since = time.monotonic()
+        self._untidy = True
+        if self._log_since is None:
+            self._log_since = time.monotonic()
         if self._transaction(group) and len(group) > 1:
             for call in group:
                 call.error = None
@@ -164,28 +166,29 @@ class Writer:
             call.future.set_result(call.answer)
 
     def _tidy(self, *, idle: bool) -> None:
-        """Write the log back when nothing waits, or when it is long or old."""
-        if self._dirty_since is None:
+        """Write the log back when it is long or old; when nothing waits, give back pages first."""
+        if not idle:
+            age = 0.0 if self._log_since is None else time.monotonic() - self._log_since
+            if age > LOG_SECONDS or self._log.stat().st_size > LOG_BYTES:
+                self._checkpoint()
             return
-        if idle:
-            spare = self._connection.execute("PRAGMA freelist_count").fetchone()[0] - SPARE_PAGES
-            while spare > 0:
-                step = min(spare, STEP_PAGES)
-                # not execute: it stops after the first page
-                self._connection.executescript(f"PRAGMA incremental_vacuum({step})")
-                spare -= step
-                if not self._queue.empty():
-                    return
-            self._checkpoint()
-        elif (
-            time.monotonic() - self._dirty_since > LOG_SECONDS
-            or self._log.stat().st_size > LOG_BYTES
-        ):
-            self._checkpoint()
+        spare = self._connection.execute("PRAGMA freelist_count").fetchone()[0] - SPARE_PAGES
+        while spare > 0:
+            step = min(spare, STEP_PAGES)
+            # not execute: it stops after the first page
+            self._connection.executescript(f"PRAGMA incremental_vacuum({step})")
+            spare -= step
+            if not self._queue.empty():
+                return
+        self._checkpoint()
+        self._untidy = self._log_since is not None
 
     def _checkpoint(self) -> None:
         """The log's pages into the file, and the log to nothing; not now where somebody reads them."""
-        self._connection.execute("PRAGMA busy_timeout=0")
-        busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        self._connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
-        self._dirty_since = time.monotonic() if busy else None
+        connection = self._connection
+        connection.execute("PRAGMA busy_timeout=0")
+        try:
+            busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            connection.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+        self._log_since = time.monotonic() if busy else None
