@@ -214,6 +214,9 @@ async def test_messages_that_cannot_be_sent_are_refused_and_nothing_else() -> No
         await worker.prepare("toy", request_of("l", prove="lock"))
         with pytest.raises(EngineError, match=r"cannot be pickled: cannot pickle '_thread\.lock'"):
             await worker.prove("toy", "l", 0)
+        await worker.prepare("toy", request_of("b", prove="big 200000"))
+        with pytest.raises(EngineError, match=r"at most 100000 bytes, found 2[0-9]{5}; large"):
+            await worker.prove("toy", "b", 0)
         await worker.check(request_of("a", bytes(50_000)))
         await worker.check(Request("bare", "circuit", Priority.LOW))
         assert worker.health().restarts == 0
@@ -300,3 +303,20 @@ async def test_vitals_come_by_themselves_while_there_is_work(tmp_path: Path) -> 
         assert not call.done()
         gate.touch()
         await call
+
+
+@in_loop
+async def test_memory_stays_flat_over_jobs_that_are_forgotten(tmp_path: Path) -> None:
+    size = 16 << 20
+    (tmp_path / "spool").write_bytes(os.urandom(1 << 20) * 16)
+    part = Payload(path=tmp_path / "spool", size=size)
+    async with running() as worker:
+        await worker.load("toy")
+        for n in range(20):
+            assert await worker.prepare("toy", request_of(str(n), part)) == size
+            await worker.prove("toy", str(n), 0)
+            if n == 1:
+                two = worker.health().resident_bytes
+            await worker.forget(str(n))
+        await worker.forget("")
+        assert worker.health().resident_bytes < two + size  # the allocator keeps one's room

@@ -185,6 +185,33 @@ async def test_a_start_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> N
     assert not psutil.Process().children()
 
 
+@in_loop
+async def test_a_start_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
+    before = fds()
+    worker = ProcessWorker("cpu", "cpu", ToyCatalogue(device_does=f"wait {tmp_path}/gate"))
+    starting = asyncio.create_task(worker.start())
+    await until(begun(tmp_path / "gate"), "the start")
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert not psutil.Process().children()
+    await asyncio.sleep(0)
+    assert fds() == before
+    await worker.close()
+
+
+@in_loop
+async def test_an_engine_that_cannot_be_told_stops_no_restart() -> None:
+    def fail(name: str) -> None:
+        raise ValueError(name)
+
+    async with running() as worker:
+        worker.on_lost = fail
+        os.kill(worker.health().process, signal.SIGKILL)
+        await until(lambda: not worker.health().alive, "its death")
+        await worker.check(request_of("a"))
+
+
 # The log
 
 

@@ -51,7 +51,7 @@ def begun(path: Path) -> None:
         time.sleep(0.002)
 
 
-def prepared(shop: Workshop, name: str, **fields: str) -> None:
+def prepared(shop: Workshop, name: str, **fields: Any) -> None:
     shop.load("toy").result(SOON)
     shop.prepare("toy", request_of(name, **fields)).result(SOON)
 

@@ -26,7 +26,7 @@ from typing import Any
 from cuzk.errors import EngineError
 
 HEADER = struct.Struct("<QQ")
-MESSAGE_LIMIT = 512 << 20  # a request of 256 MiB may have all of it in memory, in small pieces
+MESSAGE_LIMIT = 64 << 20  # of a request at most 1 MiB is in memory, the rest in a file
 ANSWERS = {
     ("cuzk.engine.catalogue", "Device"),
     ("cuzk.engine.catalogue", "Needs"),

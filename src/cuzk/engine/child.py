@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 from cuzk.engine.catalogue import Catalogue, Device
-from cuzk.engine.channel import MESSAGE_LIMIT, Channel, Vitals
+from cuzk.engine.channel import Channel, Vitals
 from cuzk.engine.failure import Failure
 from cuzk.engine.workshop import Workshop
 from cuzk.errors import CuzkError, EngineError
@@ -39,15 +39,16 @@ PR_SET_PDEATHSIG = 1
 LOG = logging.getLogger("cuzk.child")
 
 
-def main(descriptor: int, parent: int) -> None:
-    """Serve the process ``parent`` at the other end of the socket ``descriptor``; does not return."""
+def main(descriptor: int, parent: int, limit: int) -> None:
+    """Serve the process ``parent`` at the other end of the socket ``descriptor``, in messages of at most ``limit``
+    bytes; does not return."""
     _end_with(parent)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     faulthandler.enable()
     os.set_inheritable(descriptor, False)
     _offer_to_the_kernel()
-    child = Child(Channel(socket.socket(fileno=descriptor), MESSAGE_LIMIT))
+    child = Child(Channel(socket.socket(fileno=descriptor), limit))
     with suppress(EOFError, OSError):
         child.serve()
     os._exit(0)  # without waiting for threads: there is nobody to answer

@@ -28,7 +28,7 @@ from cuzk.errors import WorkerLost
 LOG = logging.getLogger("cuzk.worker")
 BEGIN = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from cuzk.engine.child import main; main(int(sys.argv[2]), int(sys.argv[3]))"
+    "from cuzk.engine.child import main; main(*map(int, sys.argv[2:]))"
 )
 CLOSE_SECONDS = 2.0
 EXIT_SECONDS = 1.0  # from the end of the channel to the end of the process; then it is killed
@@ -64,7 +64,7 @@ class Link(asyncio.Protocol):
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                link = cls(name, _spawn(theirs.fileno()), limit, on_end)
+                link = cls(name, _spawn(theirs.fileno(), limit), limit, on_end)
         except OSError as error:
             ours.close()
             raise WorkerLost(f"worker {name} cannot be started: {error.strerror}") from error
@@ -145,11 +145,13 @@ class Link(asyncio.Protocol):
         self.end = f"worker {self._name} (process {self.process.pid}) died: {how}"
         if words:
             self.end += f"; its last words: {words}"
-        self._on_end(self, self.end)
-        for answer in self._pending.values():
-            if not answer.done():
-                answer.set_exception(WorkerLost(self.end))
-        self.ended.set()
+        try:
+            self._on_end(self, self.end)
+        finally:
+            for answer in self._pending.values():
+                if not answer.done():
+                    answer.set_exception(WorkerLost(self.end))
+            self.ended.set()
 
     async def _reap(self) -> str:
         """How it ended. The channel's end comes a moment before the process's."""
@@ -172,9 +174,9 @@ class Link(asyncio.Protocol):
 OnEnd = Callable[[Link, str], None]
 
 
-def _spawn(descriptor: int) -> subprocess.Popen[bytes]:
+def _spawn(descriptor: int, limit: int) -> subprocess.Popen[bytes]:
     """Of a session of its own: what a terminal sends to the daemon's (Ctrl-C, hang-up) is not for it."""
-    where = [json.dumps(sys.path), str(descriptor), str(os.getpid())]
+    where = [json.dumps(sys.path), str(descriptor), str(os.getpid()), str(limit)]
     return subprocess.Popen(
         [sys.executable, "-c", BEGIN, *where],
         stdin=subprocess.DEVNULL,

@@ -5,6 +5,9 @@
 A process that died is started again after 0.1 s, then 0.2 s and so on to 30 s; one that lived for a minute counts as
 well. What it had loaded and prepared is gone: until it is back, calls that need no such thing (check, load) wait for
 it a while, those that do fail at once.
+
+A call takes 0.13 ms there and back, with a request of 131 KB or a proof of 10 KB 0.2 ms; a thousand at once, 131 KB
+each, 0.36 s; a start 75 ms and what the device needs (2 cores, idle, medians).
 """
 
 from __future__ import annotations
