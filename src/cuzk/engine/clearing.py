@@ -91,7 +91,8 @@ class Keys:
         """A key is evicted by the plan, and what was prepared with it forgotten."""
         del spot.keys[key.circuit]
         for rank, job in self._there.pop((spot.worker, key.circuit), []):
-            spot.classes.remove(rank)
+            if job.ready:
+                spot.classes.remove(rank)
             self.forgotten.add(job.id)
 
     def _firm(self, spot: Spot, key: Key, rank: int, *, gentle: bool) -> bool:

@@ -97,7 +97,7 @@ class Spot:
     running: int
     loading: bool
     classes: list[int] = field(default_factory=list)
-    """Of the jobs that are prepared there, or nearly."""
+    """Of the jobs that are prepared there, or nearly, and have partitions left to start."""
     used: set[str] = field(default_factory=set)
     """Circuits that a planned action uses."""
     ahead: int = 0
@@ -119,7 +119,8 @@ class Spot:
     @property
     def idle(self) -> bool:
         """Whether nothing is done there, nor will be."""
-        return not (self.running or self.loading or self.classes)
+        users = any(key.users for key in self.keys.values())
+        return not (self.running or self.loading or self.classes or users)
 
     def hot(self, circuit: str) -> bool:
         """Whether a circuit can be worked on."""

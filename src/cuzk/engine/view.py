@@ -76,7 +76,8 @@ class Site:
 @dataclass(frozen=True)
 class View:
     """Everything that decides. ``free`` are bytes of each memory that nobody has reserved, below 0 where more is in use
-    than there may be; a memory that it does not name has no limit."""
+    than there may be; a memory that it does not name has no limit. Those of a key that is being closed are free: a key is
+    loaded there when it is closed."""
 
     jobs: tuple[Waiting, ...]
     sites: tuple[Site, ...]
@@ -92,8 +93,8 @@ class Policy:
     ageing: float = 600.0
     headroom: Mapping[str, int] = field(default_factory=dict)
     prepared: int = 2
-    """Jobs of one class or higher that are prepared on a worker at a time, those in work included: those of lower classes
-    do not keep a higher one out, and a CRITICAL one may be one more."""
+    """Jobs of one class or higher that are prepared on a worker with partitions left to start (a CRITICAL one may be one
+    more): those of lower classes do not keep a higher one out."""
     turn: float = 60.0
     """Seconds for which a key stays loaded for other jobs of a class than the one that wants its memory."""
 

@@ -1,0 +1,358 @@
+"""The scheduler's rules, one a row: what is there, and what is to be done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from legal import check_plan
+
+from cuzk.engine.catalogue import Needs
+from cuzk.engine.fit import never_fits
+from cuzk.engine.order import effective, ranked
+from cuzk.engine.request import Priority
+from cuzk.engine.scheduler import plan
+from cuzk.engine.view import (
+    Action,
+    Evict,
+    Forget,
+    Key,
+    Load,
+    Policy,
+    Prepare,
+    Site,
+    Start,
+    View,
+    Waiting,
+)
+
+LOW, NORMAL, HIGH, CRITICAL = Priority
+NOW = 1000.0
+POLICY = Policy(ageing=600, turn=60, headroom={"gpu": 10})
+
+
+def job(
+    name: str, circuit: str, priority: Priority = NORMAL, *, parts: int = 1, running: int = 0, on: str = "",
+    coming: str = "", age: float = 1.0, proved: int = 0,
+) -> Waiting:  # fmt: skip
+    """Named by a letter and its number; ``on`` is where it is prepared."""
+    ready = tuple(range(proved + running, proved + running + parts))
+    return Waiting(
+        name, int(name[1:]), priority, NOW - age, circuit, ready, running, proved, on, coming
+    )
+
+
+def key(circuit: str, nbytes: int = 50, *, users: int = 0, loading: bool = False, slots: int = 1, used: float = 1.0, loaded: float = 0.0) -> Key:  # fmt: skip
+    return Key(circuit, used, users, loading, slots, loaded, {"gpu": nbytes})
+
+
+def site(*keys: Key, worker: str = "w", running: int = 0, alive: bool = True) -> Site:
+    return Site(worker, "gpu", alive, keys, running)
+
+
+NEEDS = {
+    (name, "gpu"): Needs({"gpu": nbytes}, {"gpu": 10})
+    for name, nbytes in {"a": 50, "b": 50, "c": 20, "d": 20}.items()
+}
+FREE = {"gpu": 1000}
+
+
+@dataclass(frozen=True)
+class Row:
+    """``free`` bytes of the device; what ``jobs`` and ``sites`` lead to."""
+
+    rule: str
+    jobs: list[Waiting]
+    sites: list[Site]
+    actions: list[Action]
+    free: int = 1000
+
+
+ROWS = [
+    Row("nothing to do", [], [site(key("a"))], []),
+    Row("no worker is alive", [job("j1", "a")], [site(key("a"), alive=False)], []),
+    Row("a circuit that no worker can do", [job("j1", "unknown")], [site()], []),
+    Row("a key that nobody has is loaded", [job("j1", "a")], [site()], [Load("w", "a", "j1")]),
+    Row("fault 12: two first jobs of a circuit, one load",
+        [job("j1", "a"), job("j2", "a")], [site()], [Load("w", "a", "j1")]),
+    Row("fault 12: a key that is being loaded is not loaded again",
+        [job("j1", "a")], [site(key("a", loading=True))], []),
+    Row("one load at a time on a worker", [job("j1", "a"), job("j2", "b")], [site()], [Load("w", "a", "j1")]),
+    Row("a key is loaded beside work", [job("j1", "a", on="w", running=1, parts=0), job("j2", "b")],
+        [site(key("a", users=2), running=1)], [Load("w", "b", "j2")]),
+    Row("a job is prepared where its key is", [job("j1", "a")], [site(worker="v"), site(key("a"))], [Prepare("w", "j1")]),
+    Row("the first prepared job starts", [job("j1", "a", on="w"), job("j2", "a", on="w")], [site(key("a", users=2))],
+        [Start("w", "j1", 0)]),
+    Row("as many partitions as there are slots", [job("j1", "a", on="w", parts=3)], [site(key("a", users=1, slots=2))],
+        [Start("w", "j1", 0), Start("w", "j1", 1)]),
+    Row("no slot is free", [job("j1", "a", on="w", parts=3, running=1)], [site(key("a", users=2), running=1)], []),
+    Row("the rest of the slots goes to the next job",
+        [job("j1", "a", on="w"), job("j2", "a", on="w")], [site(key("a", users=2, slots=2))],
+        [Start("w", "j1", 0), Start("w", "j2", 0)]),
+    Row("a key with more slots does not keep the slot from one with fewer",
+        [job("j1", "a", on="w"), job("j2", "b", on="w", parts=5)],
+        [site(key("a", users=1), key("b", users=2, slots=2), running=1)], []),
+    Row("higher class first", [job("j1", "a", on="w"), job("j2", "a", HIGH, on="w")], [site(key("a", users=2))],
+        [Start("w", "j2", 0)]),
+    Row("begun before accepted, within a class", [job("j1", "a"), job("j2", "a", on="w", proved=1)],
+        [site(key("a", users=1))], [Start("w", "j2", 1), Prepare("w", "j1")]),
+    Row("fault 13: what was prepared for others does not keep CRITICAL from being prepared",
+        [job("j1", "a", on="w", running=1), job("j2", "a", on="w"), job("j3", "a", CRITICAL)],
+        [site(key("a", users=3), running=1)], [Prepare("w", "j3")]),
+    Row("fault 13: a slot that is free while CRITICAL is prepared is kept for it",
+        [job("j1", "a", on="w"), job("j2", "a", CRITICAL, coming="w")], [site(key("a", users=2))], []),
+    Row("a slot that is free while another is prepared is used",
+        [job("j1", "a", on="w"), job("j2", "a", HIGH, coming="w")], [site(key("a", users=2))], [Start("w", "j1", 0)]),
+    Row("a slot that is free while CRITICAL's key is loaded is used",
+        [job("j1", "a", on="w"), job("j2", "b", CRITICAL)], [site(key("a", users=1), key("b", loading=True))],
+        [Start("w", "j1", 0)]),
+    Row("no more prepared ahead than the policy says",
+        [job("j1", "a", on="w", running=1), job("j2", "a"), job("j3", "a")],
+        [site(key("a", users=2), running=1)], [Prepare("w", "j2")]),
+    Row("a second device loads a circuit of which there is enough",
+        [job("j1", "a", on="w", running=1, parts=9), job("j2", "a")],
+        [site(key("a", users=2), running=1), site(worker="v")], [Load("v", "a", "j2")]),
+    Row("and is waited for by one job, the next is prepared ahead",
+        [job("j1", "a", on="w", running=1, parts=9), job("j2", "a"), job("j3", "a")],
+        [site(key("a", users=2), running=1), site(key("a", loading=True), worker="v")], [Prepare("w", "j3")]),
+    Row("a second device is not loaded for what the first will do next",
+        [job("j1", "a", on="w", running=1, parts=0), job("j2", "a")],
+        [site(key("a", users=2), running=1), site(worker="v")], [Prepare("w", "j2")]),
+    Row("CRITICAL does not wait for a load where its key is elsewhere",
+        [job("j1", "a", CRITICAL, on="w", running=1, parts=9), job("j2", "a", CRITICAL)],
+        [site(key("a", users=2), running=1), site(worker="v")], [Prepare("w", "j2")]),
+    Row("the least recently used key goes, and no more than that",
+        [job("j1", "a")], [site(key("b", used=3), key("c", used=2), key("d", used=1))],
+        [Evict("w", "d"), Load("w", "a", "j1")], free=50),
+    Row("no key goes that is not needed for it: the larger alone is enough",
+        [job("j1", "a")], [site(key("b", used=3), key("c", 20, used=2))],
+        [Evict("w", "b"), Load("w", "a", "j1")], free=20),
+    Row("none goes where all are not enough", [job("j1", "a")], [site(key("b", users=1), key("c", 20))], [], free=0),
+    Row("M5: a key in use stays", [job("j1", "a")], [site(key("b", users=1, used=1), key("c", used=2))],
+        [Evict("w", "c"), Load("w", "a", "j1")], free=50),
+    Row("a key that is being loaded stays", [job("j1", "a")], [site(worker="v"), site(key("c", loading=True))], [], free=0),
+    Row("a key that a job before needs stays",
+        [job("j1", "b"), job("j2", "a")], [site(key("b"))], [Prepare("w", "j1")], free=20),
+    Row("a key that a lower job needs goes",
+        [job("j1", "b", LOW), job("j2", "a")], [site(key("b", loaded=NOW))], [Evict("w", "b"), Load("w", "a", "j2")], free=20),
+    Row("a key that one of its class needs has its turn",
+        [job("j2", "b"), job("j1", "a")], [site(key("b", loaded=NOW - 59))], [Prepare("w", "j2")], free=20),
+    Row("and then goes",
+        [job("j2", "b"), job("j1", "a")], [site(key("b", loaded=NOW - 60))], [Evict("w", "b"), Load("w", "a", "j1")], free=20),
+    Row("CRITICAL waits for nobody's turn", [job("j2", "b", CRITICAL), job("j1", "a", CRITICAL)],
+        [site(key("b", loaded=NOW))], [Evict("w", "b"), Load("w", "a", "j1")], free=20),
+    Row("after its turn a key is not kept by what is prepared ahead",
+        [job("j2", "b", on="w", running=1), job("j1", "a"), job("j3", "b")], [site(key("b", users=2), running=1)], [], free=20),
+    Row("during its turn more is prepared",
+        [job("j2", "b", on="w", running=1), job("j1", "a"), job("j3", "b")],
+        [site(key("b", users=2, loaded=NOW), running=1)], [Prepare("w", "j3")], free=20),
+    Row("D2: a long job that CRITICAL's key needs the memory of starts no more",
+        [job("j1", "b", on="w", running=1, parts=9), job("j2", "a", CRITICAL)], [site(key("b", users=2, slots=2), running=1)],
+        [], free=20),
+    Row("D2: and is forgotten when its partition has ended",
+        [job("j1", "b", on="w", proved=1, parts=9), job("j2", "a", CRITICAL)], [site(key("b", users=1))],
+        [Forget("w", "j1"), Evict("w", "b"), Load("w", "a", "j2")], free=20),
+    Row("a job of the same class is not forgotten for another",
+        [job("j1", "b", on="w", proved=1), job("j2", "a")], [site(key("b", users=1))], [Start("w", "j1", 1)], free=20),
+    Row("fault 10: what waits for memory sets it aside: the next would fit, and the first never after it",
+        [job("j1", "a"), job("j2", "c", LOW)], [site(key("b", users=9), running=1)], [], free=45),
+    Row("what a job that has its turn leaves is not filled with more keys",
+        [job("j2", "b", on="w", running=1), job("j1", "a"), job("j3", "c")],
+        [site(key("b", users=2, loaded=NOW), running=1)], [], free=45),
+    Row("headroom is for CRITICAL", [job("j1", "a", on="w")], [site(key("a", users=1), key("b", users=9))], [], free=19),
+    Row("and CRITICAL takes it", [job("j1", "a", CRITICAL, on="w")], [site(key("a", users=1))], [Start("w", "j1", 0)], free=10),
+    Row("an idle key goes for a partition too",
+        [job("j1", "a", on="w")], [site(key("a", users=1), key("b"))], [Evict("w", "b"), Start("w", "j1", 0)], free=19),
+    Row("memory over its limit", [job("j1", "a")], [site(key("b"))], [], free=-1000),
+    Row("a prepared job whose worker is dead waits", [job("j1", "a", on="v")], [site(), site(worker="v", alive=False)], []),
+    Row("a job of which all is in work", [job("j1", "a", on="w", running=2, parts=0)], [site(key("a", users=3), running=2)], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.rule)
+def test_rule(row: Row) -> None:
+    view = View(tuple(row.jobs), tuple(row.sites), {"gpu": row.free}, NEEDS)
+    actions = plan(view, POLICY, NOW)
+    check_plan(view, POLICY, actions)
+    assert actions == row.actions
+
+
+@pytest.mark.parametrize(
+    ("priority", "age", "class_"),
+    [
+        (LOW, 0, LOW), (LOW, 599, LOW), (LOW, 600, NORMAL), (LOW, 1200, HIGH), (LOW, 1e9, HIGH), (NORMAL, 600, HIGH),
+        (HIGH, 1e9, HIGH), (CRITICAL, 0, CRITICAL), (LOW, -1e9, LOW),
+    ],
+)  # fmt: skip
+def test_age_raises_a_class_and_nothing_to_critical(
+    priority: Priority, age: float, class_: Priority
+) -> None:
+    assert effective(job("j1", "a", priority, age=age), POLICY, NOW) == class_
+    assert effective(job("j1", "a", priority, age=age), Policy(ageing=0), NOW) == priority
+
+
+def test_order() -> None:
+    jobs = [
+        job("j1", "a", LOW, age=1300), job("j2", "a", HIGH), job("j3", "a", CRITICAL), job("j4", "a", HIGH, proved=1),
+        job("j5", "a", LOW), job("j6", "a", NORMAL, on="w"), job("j7", "a", NORMAL),
+    ]  # fmt: skip
+    order = [one.id for _, one in ranked(reversed(jobs), POLICY, NOW)]
+    assert order == ["j3", "j4", "j1", "j2", "j6", "j7", "j5"]
+
+
+def test_a_lower_job_uses_what_the_one_that_waits_does_not_need() -> None:
+    """It waits for its device's memory; of the host's it needs 10 bytes, the others may have the rest and no more."""
+    needs = {("a", "gpu"): Needs({"gpu": 50}, {"gpu": 10, "host": 10}), ("b", "gpu2"): Needs({}, {"host": 15})}  # fmt: skip
+    sites = (Site("w", "gpu", True), Site("v", "gpu2", True, (Key("b", 0, users=1),)))
+    view = View((job("j1", "a", HIGH), job("j2", "b", on="v")), sites, {"gpu": 5, "host": 25}, needs)  # fmt: skip
+    assert plan(view, POLICY, NOW) == [Start("v", "j2", 0)]
+    busy = replace(sites[0], running=1)
+    view = replace(view, free={"gpu": 5, "host": 24}, sites=(busy, sites[1]))
+    assert plan(view, POLICY, NOW) == []
+
+
+def test_all_stand_still_with_memory_of_each_other_and_one_goes_on() -> None:
+    """Deadlock: two prepared jobs whose keys leave room for neither's partition (real bytes were more than estimated)."""
+    jobs = (job("j1", "a", on="w"), job("j2", "b", on="w"))
+    view = View(jobs, (site(key("a", users=1), key("b", users=1)),), {"gpu": 5}, NEEDS)
+    actions = plan(view, POLICY, NOW)
+    assert actions == [Forget("w", "j2"), Evict("w", "b"), Start("w", "j1", 0)]
+    finishing = replace(view, sites=(site(key("a", users=1), key("b", users=2)),))
+    assert plan(finishing, POLICY, NOW) == []  # a third one is being finished: it ends by itself
+
+
+def test_what_can_never_fit_is_said_and_does_not_stop_the_rest() -> None:
+    huge = Needs({"gpu": 95}, {"gpu": 10})
+    assert never_fits(huge, {"gpu": 100}, {}) == "gpu"
+    assert never_fits(huge, {"gpu": 105}, {"gpu": 1}) == "gpu"
+    assert never_fits(huge, {"gpu": 106}, {"gpu": 1}) == ""
+    assert never_fits(huge, {"host": 0}, {}) == ""
+    view = View(
+        (job("j1", "huge"), job("j2", "c")), (site(),), {"gpu": 100}, {**NEEDS, ("huge", "gpu"): huge}
+    )  # fmt: skip
+    assert plan(view, POLICY, NOW) == [Load("w", "c", "j2")]
+
+
+# ---- any view
+
+
+@st.composite
+def views(draw: st.DrawFn) -> View:
+    """Views that an engine could show: users are those who are there, and memory is free or not."""
+    circuits = ["a", "b", "c", "d"]
+    numbers = st.integers(0, 60)
+    workers = draw(st.integers(1, 3))
+    needs = {
+        (circuit, f"gpu{w}"): Needs(
+            {f"gpu{w}": draw(numbers), "host": draw(numbers)}, {f"gpu{w}": draw(numbers), "host": draw(numbers)}
+        )
+        for circuit in circuits for w in range(workers) if draw(st.integers(0, 9))
+    }  # fmt: skip
+    keys: dict[tuple[int, str], Key] = {}
+    for w in range(workers):
+        for circuit in draw(st.sets(st.sampled_from(circuits))):
+            if (circuit, f"gpu{w}") in needs:
+                keys[w, circuit] = Key(
+                    circuit, draw(numbers), 0, draw(st.integers(0, 4)) == 0, draw(st.integers(1, 3)),
+                    NOW - draw(st.integers(0, 120)), needs[circuit, f"gpu{w}"].key,
+                )  # fmt: skip
+    jobs, running = [], [0] * workers
+    for number in range(draw(st.integers(0, 12))):
+        circuit = draw(st.sampled_from(circuits))
+        one = Waiting(
+            f"j{number}", number, draw(st.sampled_from(Priority)), NOW - draw(st.integers(0, 1500)), circuit,
+            tuple(range(draw(st.integers(0, 3)))), proved=draw(st.integers(0, 1)), payload_bytes=draw(numbers),
+        )  # fmt: skip
+        hot = [w for w in range(workers) if (w, circuit) in keys and not keys[w, circuit].loading]
+        if draw(st.booleans()) and hot:
+            w = draw(st.sampled_from(hot))
+            if draw(st.booleans()):
+                count = draw(st.integers(0, 2))
+                one = replace(one, prepared_on=f"w{w}", running=count)
+                running[w] += count
+            else:
+                one = replace(one, preparing_on=f"w{w}")
+            users = 1 + one.running + (draw(st.integers(0, 5)) == 0)
+            keys[w, circuit] = replace(keys[w, circuit], users=keys[w, circuit].users + users)
+        jobs.append(one)
+    sites = tuple(
+        Site(
+            f"w{w}", f"gpu{w}", draw(st.integers(0, 9)) > 0, tuple(k for (v, _), k in keys.items() if v == w), running[w],
+            sum(one.preparing_on == f"w{w}" for one in jobs),
+        )
+        for w in range(workers)
+    )  # fmt: skip
+    names = ["host", *(f"gpu{w}" for w in range(workers))]
+    free = {name: draw(st.integers(-20, 150)) for name in names if draw(st.integers(0, 9))}
+    return View(tuple(jobs), sites, free, needs)
+
+
+@settings(max_examples=150, deadline=None)
+@given(views(), st.integers(0, 20), st.integers(1, 3))
+@example(View((), (), {}, {}), 0, 1)
+def test_any_plan_is_legal_and_the_same_again(view: View, headroom: int, prepared: int) -> None:
+    policy = Policy(headroom={"host": headroom, "gpu0": headroom}, prepared=prepared)
+    actions = plan(view, policy, NOW)
+    check_plan(view, policy, actions)
+    assert actions == plan(view, policy, NOW)
+    shuffled = replace(view, jobs=tuple(reversed(view.jobs)))
+    assert actions == plan(shuffled, policy, NOW)  # the order of the view's jobs says nothing
+
+
+@settings(max_examples=100, deadline=None)
+@given(views())
+def test_a_free_slot_is_not_left_where_a_job_could_use_it(view: View) -> None:
+    """Work conserving: with memory for everything a prepared job is left waiting only where all slots are taken, or for a
+    CRITICAL job, or by a job that comes first and waits for a slot."""
+    rich = replace(view, free={})
+    actions = plan(rich, POLICY, NOW)
+    for one in rich.sites:
+        running = one.running + sum(
+            isinstance(a, Start) and a.worker == one.worker for a in actions
+        )
+        pinned = [j for j in rich.jobs if one.worker == j.place and one.alive and j.ready]
+        critical = any(j.priority == CRITICAL for j in pinned) or any(
+            isinstance(a, Prepare) and a.worker == one.worker for a in actions
+        )
+        if pinned and not critical and any(j.prepared_on for j in pinned):
+            slots = {k.circuit: k.slots for k in one.keys}
+            least = min(slots[j.circuit] for j in pinned if j.prepared_on)
+            starts = {(a.job, a.partition) for a in actions if isinstance(a, Start)}
+            left = [
+                j for j in pinned if j.prepared_on if any((j.id, p) not in starts for p in j.ready)
+            ]
+            assert not left or running >= least
+
+
+def test_a_plan_of_a_thousand_jobs_takes_little_of_the_event_loop() -> None:
+    """It is made on it: measured 1.6 ms (EPYC, 1,000 jobs, 8 workers); the bound leaves room for a busy machine."""
+    view = thousand()
+    times = []
+    for _ in range(15):
+        start = perf_counter()
+        assert len(plan(view, POLICY, NOW)) > 8
+        times.append(perf_counter() - start)
+    assert min(times) < 0.008
+
+
+def thousand() -> View:
+    circuits = [f"c{number}" for number in range(12)]
+    sites = tuple(
+        Site(f"w{n}", f"gpu{n}", True, tuple(
+            Key(circuits[(n + k) % 12], used=k, users=0 if k else 2, bytes={f"gpu{n}": 30}) for k in range(2)
+        ), running=1)
+        for n in range(8)
+    )  # fmt: skip
+    jobs = [
+        Waiting(f"j{n}", n, list(Priority)[n * 7 % 4], NOW - n * 37 % 3000, circuits[n * 5 % 12], tuple(range(10)))
+        for n in range(8, 1000)
+    ] + [
+        Waiting(f"j{n}", n, NORMAL, NOW, circuits[n], tuple(range(1, 10)), 1, 0, f"w{n}") for n in range(8)
+    ]  # fmt: skip
+    needs = {
+        (c, s.device): Needs({s.device: 30, "host": 1}, {s.device: 5, "host": 1}) for c in circuits for s in sites
+    }  # fmt: skip
+    return View(tuple(jobs), sites, {"host": 1000, **{s.device: 10 for s in sites}}, needs)
