@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 SOURCES := pyproject.toml CMakeLists.txt $(shell find src/cuzk -type f -not -name '*.so' -not -path '*/__pycache__/*')
 
-.PHONY: prove test check slow filecoin sanitize interop gpu bench clean
+.PHONY: prove test check slow filecoin sanitize interop browser gpu bench clean
 
 # Prove the example circuit from nothing and verify the proof.
 prove: .venv/installed
@@ -16,7 +16,7 @@ prove: .venv/installed
 	$(BIN)/cuzk verify out/membership20.zkey out/public.json out/proof.json
 
 test: .venv/installed .venv/test
-	$(BIN)/pytest -n 2 -m "not slow and not interop"
+	$(BIN)/pytest -n 2 -m "not slow and not interop and not browser"
 
 check: .venv/installed .venv/check
 	$(BIN)/ruff check
@@ -44,6 +44,10 @@ sanitize: .venv/installed .venv/test
 # Against circom, circomlib, snarkjs, solc and an Ethereum virtual machine from npm: needs Node.js.
 interop: .venv/installed .venv/test build/interop/node_modules
 	$(BIN)/pytest -m "interop and not slow"
+
+# The status page in Chromium (Debian: apt install chromium chromium-driver): half a minute.
+browser: .venv/installed .venv/test
+	CUZK_REQUIRE_BROWSER=1 $(BIN)/pytest -m browser
 
 # On a machine with an NVIDIA GPU; where none can be used these tests fail, elsewhere they skip.
 gpu: .venv/installed .venv/test .venv/cuda

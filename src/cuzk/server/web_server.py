@@ -7,11 +7,11 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
 from pathlib import Path
 
 import uvicorn
 
+from cuzk.config.addresses import Address
 from cuzk.errors import FormatError, Unavailable
 from cuzk.server.gate import LOOPBACK
 from cuzk.server.web import Watched, web_app
@@ -28,13 +28,11 @@ class _Server(uvicorn.Server):
 
 
 class WebServer:
-    """One that serves; ``address`` is where: "127.0.0.1:9821"."""
+    """One that serves; ``address`` is where, its port the one that it got."""
 
     def __init__(self, server: _Server, listener: socket.socket, task: asyncio.Task[None]) -> None:
         self._server, self._task = server, task
-        host, port = listener.getsockname()[:2]
-        self.address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self.port: int = port
+        self.address = Address(*listener.getsockname()[:2])
 
     async def close(self) -> None:
         """Take no more connections, end those that are open within a second or so."""
@@ -44,34 +42,34 @@ class WebServer:
 
 async def serve_web(
     engine: Watched,
-    address: str,
+    where: Address,
     *,
     token: str = "",
     certificate: Path | None = None,
     key: Path | None = None,
 ) -> WebServer:
-    """Serve at ``address`` ("127.0.0.1:9821", "[::1]:0"); returns when it listens.
+    """Serve at ``where``; returns when it listens.
 
-    FormatError where the address or the certificate is none, or where it is open to others without both a token and
-    a certificate; Unavailable where the port is taken.
+    FormatError where the certificate is none, or where it is open to others without both a token and a certificate;
+    Unavailable where the port is taken.
     """
-    host, port = split_address(address)
-    local = is_loopback(host)
-    if not local and not (token and certificate):
+    if not where.local and not (token and certificate):
         raise FormatError(
-            f"status_listen: {address} is open to others: expected a token and a certificate, or a loopback address"
+            f"daemon.status_listen: {where} is open to others: expected a token and a certificate, or a loopback address"
         )
-    app = web_app(engine, token=token, hosts=LOOPBACK | {host.lower()} if local else None)
+    hosts = LOOPBACK | {where.host.lower()} if where.local else None
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", http="h11", ws="none",
-        proxy_headers=False, server_header=False, limit_concurrency=CONNECTIONS,
+        web_app(engine, token=token, hosts=hosts), log_config=None, access_log=False, lifespan="off",
+        http="h11", ws="none", proxy_headers=False, server_header=False, limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=GRACE, ssl_certfile=certificate, ssl_keyfile=key,
     )  # fmt: skip
     try:
         config.load()
     except (OSError, ssl.SSLError) as error:
-        raise FormatError(f"{certificate}, {key}: no certificate and key: {error}") from error
-    listener = _listen(host, port)
+        raise FormatError(
+            f"{certificate}, {key}: expected a certificate and its key in PEM: {error}"
+        ) from error
+    listener = _listen(where)
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]), name="status page")
     web = WebServer(server, listener, task)
@@ -80,31 +78,17 @@ async def serve_web(
     if task.done():
         listener.close()
         await task
-        raise Unavailable(f"{address}: the status page ended as it began")
+        raise Unavailable(f"{where}: the status page ended as it began")
     return web
 
 
-def split_address(address: str) -> tuple[str, int]:
-    """Host and port of "host:port" or "[host]:port"."""
-    host, colon, port = address.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not (colon and host and port.isascii() and port.isdecimal() and int(port) < 65536):
-        raise FormatError(f'status_listen: expected "host:port", found {address!r}')
-    return host, int(port)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
+def _listen(where: Address) -> socket.socket:
+    if where.path is not None:
+        raise FormatError(f'daemon.status_listen: expected "host:port", found {where}')
     try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        family, where = found[0], found[4]
-        return socket.create_server(where[:2], family=family, backlog=CONNECTIONS)
+        found = socket.getaddrinfo(where.host, where.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(found[4][:2], family=found[0], backlog=CONNECTIONS)
     except OSError as error:
-        raise Unavailable(f"status_listen: {host}:{port} cannot be had: {error}") from error
+        raise Unavailable(
+            f"{where}: {error.strerror or error}; does another listen there?"
+        ) from None
