@@ -34,7 +34,7 @@ class Scripted:
         self.asked += 1
         open_jobs = [job for job in self.moment.jobs if job.state not in ENDED]
         over = [job for job in self.moment.jobs if job.state in ENDED]
-        spans = [s for s in self.moment.spans if spans_since is None or s.end > spans_since]
+        spans = [s for s in self.moment.spans if spans_since is not None and s.end >= spans_since]
         return replace(self.moment, jobs=(*open_jobs, *over[:ended]), spans=tuple(spans))
 
 
@@ -167,7 +167,7 @@ def keys(now: float) -> tuple[KeyView, ...]:
         KeyView("window-32GiB", "window-post", f"{where}window32.params", "hot", "cuda:1", 45 * GIB, 1, now),
         KeyView("winning-32GiB", "winning-post", f"{where}win32.params", "hot", "cuda:1", 190 << 20, 1, now - 1),
         KeyView("update-32GiB", "snap-update", f"{where}update32.params", "loading", "cuda:1", 33 * GIB, 1, now - 6),
-        KeyView("membership20", "circuit", "/data/keys/membership20.zkey", "cold"),
+        KeyView("membership20", "circuit", "/data/keys/membership20.zkey", "cold", bytes=19 << 20),
         KeyView("porep-64GiB", "porep-c2", f"{where}stacked-64.params", "not ready", fault=missing),
     )  # fmt: skip
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 from snapshots import HOSTILE, busy, hostile, idle, many
@@ -68,6 +70,8 @@ def test_memory_keys_and_workers() -> None:
     tiers = {"hot": 3, "warm": 0, "cold": 1, "loading": 1, "not_ready": 1}
     for tier, count in tiers.items():
         assert value(moment, "cuzk_keys", tier=tier) == count
+    held = [labels for name, labels in read(moment) if name == "cuzk_key_bytes"]
+    assert len(held) == 3  # a key's size on disk is none of memory
     for worker in moment.workers:
         labels = {"worker": worker.name, "device": worker.device}
         assert value(moment, "cuzk_worker_restarts_total", **labels) == worker.restarts
@@ -100,7 +104,7 @@ def test_names_that_users_sent_are_in_no_label() -> None:
     jobs = replace(moment, keys=())
     assert "alert" not in metrics_text(jobs)
     held = replace(
-        moment, keys=(replace(moment.keys[0], bytes=7),)
+        moment, keys=(replace(moment.keys[0], bytes=7, tier="hot"),)
     )  # a circuit's id: the operator's
     assert value(held, "cuzk_key_bytes", circuit=HOSTILE, worker="") == 7
 
@@ -108,3 +112,10 @@ def test_names_that_users_sent_are_in_no_label() -> None:
 def test_every_metric_says_what_it_is() -> None:
     for family in text_string_to_metric_families(metrics_text(busy())):
         assert family.documentation.endswith((".", ")")), family.name
+
+
+def test_the_manual_lists_the_metrics_that_there_are() -> None:
+    manual = (Path(__file__).resolve().parents[2] / "docs" / "status.md").read_text()
+    listed = set(re.findall(r"`(cuzk_[a-z_]+)`", manual.split("## Metrics")[1]))
+    found = {name.removesuffix("_sum").removesuffix("_count") for name, _ in read(busy())}
+    assert listed == found

@@ -20,6 +20,7 @@ from cuzk.engine.snapshot import JobView, KeyView, PartitionView, Snapshot, Work
 
 SHOWN_AFTER_END = 30.0
 STATES = {"pending": "pending", "proving": "gpu", "done": "done"}
+LOADED = ("hot", "warm")
 ON_DEVICE = ("evaluate", "quotient", "commit")
 
 
@@ -42,7 +43,7 @@ def curio_status(snapshot: Snapshot) -> dict[str, Any]:
         ],
         "gpu_workers": [_worker(number, worker, snapshot) for number, worker in numbered],
         "allocations": {
-            "srs": [_allocation(key, snapshot.now) for key in snapshot.keys if key.bytes],
+            "srs": [_allocation(key, snapshot.now) for key in snapshot.keys if key.tier in LOADED],
             "pce": [],
         },
         "counters": {
@@ -107,5 +108,5 @@ def _allocation(key: KeyView, now: float) -> dict[str, Any]:
         "circuit_id": key.circuit,
         "bytes": key.bytes,
         "last_used_secs_ago": round(now - key.last_used, 3) if key.last_used else None,
-        "evictable": key.users == 0 and key.tier in ("hot", "warm"),
+        "evictable": key.users == 0,
     }

@@ -171,5 +171,9 @@ def _memories(snapshot: Snapshot) -> Iterator[Metric]:
     tiers = Counter(key.tier for key in snapshot.keys)
     rows_of_tiers = [((tier.replace(" ", "_"),), float(tiers[tier])) for tier in TIERS]
     yield _gauge("cuzk_keys", "Keys by where they are.", ("tier",), rows_of_tiers)
-    held = [((key.circuit, key.worker), key.bytes) for key in snapshot.keys if key.bytes]
+    held = [
+        ((key.circuit, key.worker), key.bytes)
+        for key in snapshot.keys
+        if key.tier in ("hot", "warm")
+    ]
     yield _gauge("cuzk_key_bytes", "Of each key that is loaded.", ("circuit", "worker"), held)

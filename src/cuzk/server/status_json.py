@@ -41,8 +41,8 @@ class Wanted:
     text: str = ""
     state: str = ""
     spans: int = 2000
-    since: float | None = None
-    """Spans and partitions that ended later; the last five minutes where it is None."""
+    since: float = 0.0
+    """Spans that ended later, and partitions; of these not more than the last five minutes unless it is set."""
 
     def has(self, job: JobView) -> bool:
         """Whether a job is one of them."""
@@ -114,7 +114,7 @@ def _failures(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def _partitions(snapshot: Snapshot, wanted: Wanted) -> list[tuple[str, str, int, float, float]]:
-    since = snapshot.now - RECENT if wanted.since is None else wanted.since
+    since = wanted.since or snapshot.now - RECENT
     found = [
         (part.worker, job.id, part.number, part.started, part.ended)
         for job in snapshot.jobs

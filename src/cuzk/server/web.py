@@ -39,7 +39,7 @@ class Watched(Protocol):
     """What is shown: an Engine, or a test's."""
 
     def snapshot(self, *, ended: int = 50, spans_since: float | None = None) -> Snapshot:
-        """As it is now."""
+        """As it is now; spans those that ended since then, none where it is None."""
 
 
 def web_app(engine: Watched, *, token: str = "", hosts: frozenset[str] | None = None) -> Gate:
@@ -56,15 +56,16 @@ def web_app(engine: Watched, *, token: str = "", hosts: frozenset[str] | None = 
         except FormatError as error:
             text = json.dumps({"error": str(error)})
             return Response(text, status_code=400, media_type="application/json")
-        moment = engine.snapshot(ended=max(ENDED, wanted.jobs), spans_since=wanted.since)
+        since = wanted.since if wanted.spans else None
+        moment = engine.snapshot(ended=max(ENDED, wanted.jobs), spans_since=since)
         return Response(status_json(moment, wanted), media_type="application/json")
 
     async def metrics(_: Request) -> Response:
-        moment = engine.snapshot(ended=0, spans_since=float("inf"))
+        moment = engine.snapshot(ended=0)
         return Response(metrics_text(moment), headers={"Content-Type": CONTENT_TYPE})
 
     async def health(_: Request) -> Response:
-        if engine.snapshot(ended=0, spans_since=float("inf")).draining:
+        if engine.snapshot(ended=0).draining:
             return PlainTextResponse("draining\n", status_code=503)
         return PlainTextResponse("serving\n")
 
@@ -79,7 +80,7 @@ def read_query(query: QueryParams) -> Wanted:
     state = query.get("state", "")
     if state not in STATES:
         raise FormatError(f"state: expected one of {', '.join(STATES[1:])}, found {state[:40]!r}")
-    since = float(_number(query, "since", 1 << 40)) if "since" in query else None
+    since = float(_number(query, "since", 1 << 40)) if "since" in query else 0.0
     return Wanted(**numbers, text=query.get("text", "")[:200], state=state, since=since)
 
 

@@ -59,7 +59,7 @@ async def serve_web(
         )
     hosts = LOOPBACK | {where.host.lower()} if where.local else None
     config = uvicorn.Config(
-        web_app(engine, token=token, hosts=hosts), log_config=None, access_log=False, lifespan="off",
+        web_app(engine, token=token, hosts=hosts), log_config=None, log_level="warning", access_log=False, lifespan="off",
         http="h11", ws="none", proxy_headers=False, server_header=False, limit_concurrency=CONNECTIONS,
         timeout_graceful_shutdown=GRACE, ssl_certfile=certificate, ssl_keyfile=key,
     )  # fmt: skip
