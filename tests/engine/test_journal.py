@@ -20,7 +20,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from cuzk.engine import journal as journal_module
 from cuzk.engine.catalogue import PartProof
 from cuzk.engine.database import connect
 from cuzk.engine.job import Job, Outcome, Partition, State
@@ -120,8 +119,9 @@ def test_a_folder_of_somebody_else_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o700)
-    monkeypatch.setattr(journal_module, "geteuid", lambda: 4242)
-    with pytest.raises(FormatError, match=f"belongs to user {os.geteuid()}, expected 4242"):
+    mine = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    with pytest.raises(FormatError, match=f"belongs to user {mine}, expected 4242"):
         Journal(tmp_path)
 
 
@@ -368,7 +368,31 @@ def test_a_job_whose_payload_is_lost_has_failed(folder: Path) -> None:
     second.close()
 
 
+def test_numbers_only_rise(journal: Journal) -> None:
+    asyncio.run(journal.accept(make_job(9)))
+    asyncio.run(journal.accept(make_job(4)))
+    recovered = journal.recover()
+    assert [job.number for job in recovered.jobs] == [4, 9]
+    assert recovered.next_number == 10
+
+
 # --- nothing is kept for ever ---
+
+
+def test_partitions_proofs_are_forgotten_when_the_job_has_ended(folder: Path) -> None:
+    journal = Journal(folder)
+
+    async def work() -> None:
+        await journal.accept(make_job(1, partitions=2))
+        for number in (0, 1):
+            await journal.part("job-1", number, part_proof(f"the proof of {number}"))
+        assert places(folder, b"the proof of 1") != []
+        await journal.end("job-1", DONE)
+
+    asyncio.run(work())
+    journal.close()
+    assert places(folder, b"the proof of") == []
+    assert places(folder, DONE.proof) == ["journal.sqlite"]
 
 
 @pytest.mark.parametrize("state", [State.DONE, State.FAILED, State.CANCELLED])
@@ -647,6 +671,8 @@ def test_who_stops_waiting_does_not_stop_the_write(journal: Journal, folder: Pat
     wait_until(lambda: len(journal.recover().jobs) == 2)
     payload = journal.recover().jobs[1].request.payload[0]
     assert bytes(payload.view()) == MARK
+    asyncio.run(journal.accept(make_job(3)))  # and the writer goes on
+    assert len(journal.recover().jobs) == 3
 
 
 def test_close_writes_what_waits_and_leaves_no_thread(folder: Path) -> None:

@@ -15,19 +15,18 @@ the log 0.2 s after the last call, 10 s after the job's end at the latest.
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
-import stat
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
-from os import geteuid
 from pathlib import Path
 from typing import TypeVar
 
-from cuzk.engine import records
+from cuzk.engine import recall, records
 from cuzk.engine.catalogue import PartProof
 from cuzk.engine.database import connect, open_database
 from cuzk.engine.job import Job, Outcome, State
@@ -74,7 +73,7 @@ class Journal:
             self._reader = undo.enter_context(closing(connect(path)))
             connection.row_factory = self._reader.row_factory = sqlite3.Row
             self._spools = Spools(self.folder / "payloads")
-            self._spools.sweep({row["file"] for row in records.stored_payloads(connection)})
+            self._spools.sweep({row["file"] for row in recall.stored_payloads(connection)})
             undo.pop_all()
         self._writer = Writer(connection, path)
         self._files = ThreadPoolExecutor(SYNCING, thread_name_prefix="cuzk journal files")
@@ -125,22 +124,22 @@ class Journal:
     def recover(self) -> Recovered:
         """Unfinished jobs, queued, with their proved partitions. One whose payload's file is not there any more has
         failed now. Before the first ``accept``; blocks."""
-        for row in self._read(records.stored_payloads):
+        for row in self._read(recall.stored_payloads):
             fault = self._spools.lost(row["file"], row["end"])
             if fault:
                 message = f"{self._spools.folder / row['file']}: the request's payload {fault}; submit it again"
                 outcome = Outcome(State.FAILED, code=EngineError.code, message=message)
                 self._end(row["id"], outcome, None, None).result()
-        jobs = self._read(lambda c: records.unfinished(c, self._spools.folder))
-        return Recovered(jobs, self._read(records.next_number))
+        jobs = self._read(lambda c: recall.unfinished(c, self._spools.folder))
+        return Recovered(jobs, self._read(recall.next_number))
 
     def outcome(self, job_id: str) -> tuple[bytes, JobView, Outcome] | None:
         """The request's digest, how the job went and how it ended; None where it lives, or is not known."""
-        return self._read(lambda c: records.ended_job(c, job_id))
+        return self._read(lambda c: recall.ended_job(c, job_id))
 
     def recent(self, count: int) -> list[JobView]:
         """Ended jobs, the last first."""
-        return self._read(lambda c: records.ended_views(c, count))
+        return self._read(lambda c: recall.ended_views(c, count))
 
     def expire(self, before: float) -> int:
         """Forget jobs that ended earlier, with their proofs: how many. Blocks until that is on the disk (10,000 jobs:
@@ -155,12 +154,11 @@ class Journal:
     def nbytes(self) -> int:
         """Of all files."""
         total = 0
-        for path in [*self.folder.iterdir(), *self._spools.folder.iterdir()]:
-            try:
-                status = path.stat()
-            except FileNotFoundError:
-                continue
-            total += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        for folder in (self.folder, self._spools.folder):
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    with suppress(FileNotFoundError):  # a job has ended
+                        total += entry.stat().st_size if entry.is_file() else 0
         return total
 
     def close(self) -> None:
@@ -238,10 +236,10 @@ def prepare_folder(folder: Path) -> None:
         raise EngineError(
             f"{folder}: cannot be made: {error.strerror}; give the daemon another state folder"
         ) from None
-    if status.st_uid != geteuid():
+    if status.st_uid != os.geteuid():
         raise FormatError(
-            f"{folder}: belongs to user {status.st_uid}, expected {geteuid()}: "
-            f"run the daemon as that user, or chown {geteuid()} {folder}"
+            f"{folder}: belongs to user {status.st_uid}, expected {os.geteuid()}: "
+            f"run the daemon as that user, or chown {os.geteuid()} {folder}"
         )
     if status.st_mode & 0o077:
         raise FormatError(
