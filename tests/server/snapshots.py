@@ -14,6 +14,7 @@ from cuzk.engine.snapshot import (
     QueueView,
     Snapshot,
     SpanView,
+    WaitTotals,
     WorkerView,
 )
 
@@ -231,6 +232,13 @@ def busy(now: float = NOW) -> Snapshot:
             KindTotals("snap-update", 410, 405, 3, 0, 121000.0, 409, 21000.0),
             KindTotals("window-post", 166, 165, 0, 0, 11800.0, 166, 1020.0),
             KindTotals("winning-post", 48, 47, 0, 0, 93.0, 48, 6.1),
+        ),
+        waits=(
+            WaitTotals("porep-c2", "low", 16, 29800.0, 5210.0),
+            WaitTotals("porep-c2", "normal", 3100, 66200.0, 412.0),
+            WaitTotals("snap-update", "normal", 409, 21000.0, 390.0),
+            WaitTotals("window-post", "high", 166, 1020.0, 39.0),
+            WaitTotals("winning-post", "critical", 48, 6.1, 1.4),
         ),
         throughput=tuple((minute + 60 * i, count) for i, count in enumerate(done)),
         spans=spans(now), rss=212 << 20, journal_bytes=731 << 20,

@@ -38,13 +38,21 @@ def test_totals_of_each_kind_and_of_all() -> None:
             "cuzk_jobs_cancelled_total": total.cancelled,
             "cuzk_proof_duration_seconds_count": total.done,
             "cuzk_proof_duration_seconds_sum": total.seconds,
-            "cuzk_proof_wait_seconds_count": total.begun,
-            "cuzk_proof_wait_seconds_sum": total.wait_seconds,
         }
         for name, number in expected.items():
             assert value(moment, name, proof_kind=kind) == number, name
     assert value(moment, "cuzk_proofs_completed_total") == sum(t.done for t in moment.totals)
     assert value(moment, "cuzk_proofs_failed_total") == sum(t.failed for t in moment.totals)
+
+
+def test_waits_by_kind_and_priority() -> None:
+    moment = busy()
+    for wait in moment.waits:
+        labels = {"proof_kind": wait.kind.replace("-", "_"), "priority": wait.priority}
+        assert value(moment, "cuzk_proof_wait_seconds_count", **labels) == wait.jobs
+        assert value(moment, "cuzk_proof_wait_seconds_sum", **labels) == wait.seconds
+        assert value(moment, "cuzk_proof_wait_longest_seconds", **labels) == wait.longest
+    assert len(moment.waits) == 5
 
 
 def test_the_queue_by_kind_and_priority() -> None:

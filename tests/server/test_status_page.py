@@ -151,6 +151,9 @@ def test_it_loads_without_a_complaint_and_from_nowhere_else(page: Page) -> None:
         str(page.served.address)
     }
     assert page.complaints() == []
+    assert "critical 0.1 s (1.4 s) · high 6.1 s (39 s) · normal 24 s (6 min 52)" in page.text(
+        "#waits"
+    )
     for heading in (
         "Queue",
         "Failures",

@@ -49,7 +49,7 @@ def test_the_status_has_the_documented_names() -> None:
     found = ask(app_of(busy()), "/status").json()
     assert set(found) == {
         "now", "started", "uptime_secs", "version", "process", "draining", "rss_bytes", "journal_bytes",
-        "queue_limit", "proofs_last_hour", "throughput", "states", "priorities", "queues", "totals",
+        "queue_limit", "proofs_last_hour", "throughput", "states", "priorities", "queues", "totals", "waits",
         "workers", "keys", "memories", "jobs", "jobs_known", "jobs_found", "jobs_from", "failures",
         "lanes", "partitions", "spans_left_out",
         "memory", "synthesis", "pipelines", "gpu_workers", "allocations", "counters", "buffers",

@@ -21,7 +21,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from cuzk.engine.snapshot import JobView, KindTotals, Snapshot
+from cuzk.engine.snapshot import JobView, KindTotals, Snapshot, WaitTotals
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 TIERS = ("hot", "warm", "cold", "loading", "not ready")
@@ -46,6 +46,7 @@ class _Moment(Collector):
         """Everything."""
         yield from _daemon(self._snapshot)
         yield from _totals(self._snapshot.totals)
+        yield from _waits(self._snapshot.waits)
         yield from _queue(self._snapshot)
         yield from _devices(self._snapshot)
         yield from _memories(self._snapshot)
@@ -106,13 +107,19 @@ def _totals(totals: Sequence[KindTotals]) -> Iterator[Metric]:
     took = SummaryMetricFamily(
         "cuzk_proof_duration_seconds", "From acceptance to the proof.", labels=kind
     )
-    wait = SummaryMetricFamily(
-        "cuzk_proof_wait_seconds", "From acceptance to the first partition.", labels=kind
-    )
     for total in totals:
         took.add_metric([_label(total.kind)], total.done, total.seconds)
-        wait.add_metric([_label(total.kind)], total.begun, total.wait_seconds)
-    yield from (took, wait)
+    yield took
+
+
+def _waits(waits: Sequence[WaitTotals]) -> Iterator[Metric]:
+    labels, text = ("proof_kind", "priority"), "From acceptance to the first partition."
+    all_of_them = SummaryMetricFamily("cuzk_proof_wait_seconds", text, labels=labels)
+    for wait in waits:
+        all_of_them.add_metric([_label(wait.kind), wait.priority], wait.jobs, wait.seconds)
+    yield all_of_them
+    longest = [((_label(wait.kind), wait.priority), wait.longest) for wait in waits]
+    yield _gauge("cuzk_proof_wait_longest_seconds", "The longest of them.", labels, longest)
 
 
 def _queue(snapshot: Snapshot) -> Iterator[Metric]:

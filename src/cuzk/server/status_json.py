@@ -5,7 +5,7 @@ One object. Times are seconds of the epoch, durations seconds (``milliseconds`` 
     now, started, uptime_secs, version, process, draining, rss_bytes, journal_bytes, queue_limit
     proofs_last_hour, throughput [[start of a minute, proofs done in it], ...]
     states, priorities {name: how many jobs that have not ended}
-    queues, totals, workers, keys, memories: as in engine.snapshot
+    queues, totals, waits, workers, keys, memories: as in engine.snapshot
     jobs [...]: those asked for, in the order in which they will be worked on, then ended ones, the last first;
                 ``partitions_total`` of each, and in ``partitions`` those that are proving or done: others are pending
     jobs_known, jobs_found, jobs_from: how many there are, how many of them match, the place of the first one here
@@ -69,6 +69,7 @@ def status(snapshot: Snapshot, wanted: Wanted) -> dict[str, Any]:
         **_daemon(snapshot),
         "queues": [vars(queue) for queue in snapshot.queues],
         "totals": [vars(total) for total in snapshot.totals],
+        "waits": [vars(wait) for wait in snapshot.waits],
         "workers": [vars(worker) for worker in snapshot.workers],
         "keys": [vars(key) for key in snapshot.keys],
         "memories": [vars(memory) for memory in snapshot.memories],
