@@ -224,6 +224,20 @@ def test_all_stand_still_with_memory_of_each_other_and_one_goes_on() -> None:
     assert plan(finishing, POLICY, NOW) == []  # a third one is being finished: it ends by itself
 
 
+def test_prepared_jobs_that_leave_no_memory_for_a_partition_are_forgotten_but_one() -> None:
+    """Deadlock: the host's memory is full of what was prepared, of one circuit, on two devices."""
+    needs = {("a", device): Needs({"host": 60}, {"host": 60}) for device in ("gpu", "gpu2")}
+    jobs = [replace(job(f"j{n}", "a", on="v" if n > 2 else "w"), payload_bytes=20) for n in (1, 2, 3)]  # fmt: skip
+    keys = [Key("a", 1, users, bytes={"host": 60}) for users in (2, 1)]
+    sites = (Site("w", "gpu", True, (keys[0],)), Site("v", "gpu2", True, (keys[1],)))
+    view = View(tuple(jobs), sites, {"host": 0}, needs)
+    actions = plan(view, POLICY, NOW)
+    check_plan(view, POLICY, actions)
+    assert actions == [Forget("v", "j3"), Evict("v", "a"), Start("w", "j1", 0)]
+    one = View(tuple(jobs[:2]), sites[:1], {"host": 45}, needs)
+    assert plan(one, POLICY, NOW) == [Forget("w", "j2"), Start("w", "j1", 0)]
+
+
 def test_what_can_never_fit_is_said_and_does_not_stop_the_rest() -> None:
     huge = Needs({"gpu": 95}, {"gpu": 10})
     assert never_fits(huge, {"gpu": 100}, {}) == "gpu"

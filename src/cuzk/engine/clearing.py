@@ -13,10 +13,10 @@ and any job behind the stream of jobs that a key gets prepared for it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from cuzk.engine.fit import Bytes, Held, Spot
+from cuzk.engine.fit import Bytes, Held, Spot, added
 from cuzk.engine.order import CRITICAL
 from cuzk.engine.view import Key, Policy, Waiting
 
@@ -55,13 +55,15 @@ class Keys:
             if job.place:
                 self._there[job.place, job.circuit].append((rank, job))
 
-    def clear(self, lacking: Bytes, job: Waiting, rank: int, *, gentle: bool = False) -> Clearing:
-        """For ``job`` of class ``rank``; ``gentle``: only keys that no job at all wants."""
+    def clear(
+        self, lacking: Bytes, job: Waiting, rank: int, keep: Spot, *, gentle: bool = False
+    ) -> Clearing:
+        """For ``job`` of class ``rank``, whose own key on ``keep`` stays; ``gentle``: only keys that no job at all wants."""
         found = Clearing()
         idle, busy, firm = [], [], []
         for spot in self._spots:
             for key in spot.keys.values():
-                if key.loading or key.circuit == job.circuit:
+                if key.loading or (spot is keep and key.circuit == job.circuit):
                     continue
                 if not any(key.bytes.get(name) for name in lacking):
                     continue
@@ -73,7 +75,11 @@ class Keys:
                     idle.append((spot, key))
                 else:
                     busy.append((spot, key))
-        chosen = _fewest(lacking, idle)
+        freed = {
+            (spot.worker, key.circuit): self._freed(spot, key, job, rank)
+            for spot, key in idle + busy
+        }
+        chosen = _fewest(lacking, idle, freed)
         if chosen is not None:
             found.enough = True
             found.evict = chosen
@@ -83,17 +89,35 @@ class Keys:
                 for other in self._stopped(spot, key, job, rank)
             ]
         else:
-            doomed = _fewest(lacking, idle + busy) or idle + busy + firm
+            doomed = _fewest(lacking, idle + busy, freed) or idle + busy + firm
             found.doomed = [(spot.worker, key.circuit) for spot, key in doomed]
         return found
 
-    def gone(self, spot: Spot, key: Key) -> None:
-        """A key is evicted by the plan, and what was prepared with it forgotten."""
-        del spot.keys[key.circuit]
-        for rank, job in self._there.pop((spot.worker, key.circuit), []):
-            if job.ready:
+    def last_resort(self, job: Waiting, keep: Spot) -> Clearing:
+        """All that stands still but ``job`` is forgotten, and all keys but its own go: for when nothing else can be done.
+        Prepared jobs may hold what none of them leaves for another's partition."""
+        found = Clearing(enough=True)
+        for spot in self._spots:
+            for key in spot.keys.values():
+                found.forget += [(spot, other) for other in self._stopped(spot, key, job, 0)]
+                own = spot is keep and key.circuit == job.circuit
+                if not own and not key.loading and self._unused(spot, key, job, 0):
+                    found.evict.append((spot, key))
+        return found
+
+    def forget(self, spot: Spot, job: Waiting) -> None:
+        """What was prepared of a job is let go of by the plan."""
+        there = self._there[spot.worker, job.circuit]
+        for at, (rank, other) in enumerate(there):
+            if other is job:
                 spot.classes.remove(rank)
-            self.forgotten.add(job.id)
+                del there[at]
+                break
+        self.forgotten.add(job.id)
+
+    def gone(self, spot: Spot, key: Key) -> None:
+        """A key is evicted by the plan."""
+        del spot.keys[key.circuit]
 
     def _firm(self, spot: Spot, key: Key, rank: int, *, gentle: bool) -> bool:
         """Whether it stays until jobs before this one are done."""
@@ -109,6 +133,11 @@ class Keys:
         stopped = len(self._stopped(spot, key, job, rank))
         there = len(self._there.get((spot.worker, key.circuit), ()))
         return key.users == stopped == there
+
+    def _freed(self, spot: Spot, key: Key, job: Waiting, rank: int) -> Bytes:
+        """By its eviction, and by forgetting what was prepared with it."""
+        stopped = self._stopped(spot, key, job, rank)
+        return added(key.bytes, {"host": sum(other.payload_bytes for other in stopped)})
 
     def _in_turn(self, key: Key, rank: int) -> bool:
         return (
@@ -128,19 +157,23 @@ class Keys:
         ]
 
 
-def _fewest(lacking: Bytes, keys: list[tuple[Spot, Key]]) -> list[tuple[Spot, Key]] | None:
+def _fewest(
+    lacking: Bytes, keys: list[tuple[Spot, Key]], freed: Mapping[Held, Bytes]
+) -> list[tuple[Spot, Key]] | None:
     """The least recently used that together give what is lacking, without those that are not needed for it."""
     left = dict(lacking)
     chosen: list[tuple[Spot, Key]] = []
     for spot, key in sorted(keys, key=lambda pair: (pair[1].used, pair[0].worker, pair[1].circuit)):
-        if any(nbytes > 0 and key.bytes.get(name) for name, nbytes in left.items()):
+        gain = freed[spot.worker, key.circuit]
+        if any(nbytes > 0 and gain.get(name) for name, nbytes in left.items()):
             chosen.append((spot, key))
-            left = {name: nbytes - key.bytes.get(name, 0) for name, nbytes in left.items()}
+            left = {name: nbytes - gain.get(name, 0) for name, nbytes in left.items()}
     if any(nbytes > 0 for nbytes in left.values()):
         return None
-    for pair in reversed(chosen[:]):
-        spare = {name: nbytes + pair[1].bytes.get(name, 0) for name, nbytes in left.items()}
-        if all(nbytes <= 0 for nbytes in spare.values()):
-            chosen.remove(pair)
-            left = spare
+    for spot, key in reversed(chosen[:]):
+        gain = freed[spot.worker, key.circuit]
+        without = {name: nbytes + gain.get(name, 0) for name, nbytes in left.items()}
+        if all(nbytes <= 0 for nbytes in without.values()):
+            chosen.remove((spot, key))
+            left = without
     return chosen

@@ -152,7 +152,7 @@ class _Walk:
             if spot.running >= slots:
                 spot.held = ALL  # a job whose key has more slots would keep it from ever being free
                 return count
-            if not self._room(need, rank, job):
+            if not self._room(need, rank, job, spot):
                 return count
             self._memory.take(need)
             spot.running += 1
@@ -195,7 +195,7 @@ class _Walk:
 
     def _prepare(self, spot: Spot, rank: int, job: Waiting) -> bool:
         need = {"host": job.payload_bytes}
-        if not self._room(need, rank, job):
+        if not self._room(need, rank, job, spot):
             self._stuck.add(job.circuit)
             return False
         self._memory.take(need)
@@ -215,7 +215,7 @@ class _Walk:
                 continue
             lacking = self._for_load(spot, rank, job)
             clearing = (
-                self._keys.clear(lacking, job, rank, gentle=not nowhere)
+                self._keys.clear(lacking, job, rank, spot, gentle=not nowhere)
                 if lacking
                 else Clearing(enough=True)
             )
@@ -252,12 +252,20 @@ class _Walk:
         need = added(*self._key_and_partition(spot, job))
         return self._memory.lacking(need, critical=rank == CRITICAL, load=True)
 
-    def _room(self, need: Bytes, rank: int, job: Waiting) -> bool:
+    def _room(self, need: Bytes, rank: int, job: Waiting, spot: Spot) -> bool:
         """Whether it fits, keys evicted for it if they must; set aside for it if not."""
         lacking = self._memory.lacking(need, critical=rank == CRITICAL)
         if not lacking:
             return True
-        clearing = self._keys.clear(lacking, job, rank)
+        clearing = self._keys.clear(lacking, job, rank, spot)
+        if not clearing.enough and not self._strict:
+            resort = self._keys.last_resort(job, spot)
+            gain = added(
+                *(key.bytes for _, key in resort.evict),
+                {"host": sum(other.payload_bytes for _, other in resort.forget)},
+            )
+            if all(nbytes <= gain.get(name, 0) for name, nbytes in lacking.items()):
+                clearing = resort
         if clearing.enough:
             self._carry_out(clearing)
         else:
@@ -271,7 +279,10 @@ class _Walk:
             self._doomed.update(clearing.doomed)
 
     def _carry_out(self, clearing: Clearing) -> None:
-        self._actions += [Forget(spot.worker, job.id) for spot, job in clearing.forget]
+        for spot, job in clearing.forget:
+            self._actions.append(Forget(spot.worker, job.id))
+            self._memory.give({"host": job.payload_bytes})
+            self._keys.forget(spot, job)
         for spot, key in clearing.evict:
             self._actions.append(Evict(spot.worker, key.circuit))
             self._memory.give(key.bytes)

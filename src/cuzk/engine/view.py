@@ -31,7 +31,7 @@ class Waiting:
     prepared_on: str = ""
     preparing_on: str = ""
     payload_bytes: int = 0
-    """Of the host's memory, what preparing it takes."""
+    """Of the host's memory, what preparing it takes, or what is reserved for it since."""
 
     @property
     def place(self) -> str:
