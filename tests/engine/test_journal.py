@@ -671,7 +671,7 @@ def test_who_stops_waiting_does_not_stop_the_write(journal: Journal, folder: Pat
     wait_until(lambda: len(journal.recover().jobs) == 2)
     payload = journal.recover().jobs[1].request.payload[0]
     assert bytes(payload.view()) == MARK
-    asyncio.run(journal.accept(make_job(3)))  # and the writer goes on
+    asyncio.run(asyncio.wait_for(journal.accept(make_job(3)), 20))  # and the writer goes on
     assert len(journal.recover().jobs) == 3
 
 
