@@ -234,3 +234,6 @@ class ReferenceBackend:
 
     def resident_bytes(self) -> int:
         return 0
+
+    def streamed_bytes(self) -> int:
+        return 0

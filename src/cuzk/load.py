@@ -10,6 +10,7 @@ from pathlib import Path
 from cuzk.curves import Curve, curve_named
 from cuzk.errors import CircuitError, FormatError, InsecureKeyError
 from cuzk.formats.bellman import (
+    ParamsLayout,
     file_digest,
     read_layout,
     read_params,
@@ -27,6 +28,7 @@ from cuzk.r1cs import Matrices
 from cuzk.vectors import Scalars
 
 PROOF_BYTES = 192
+KEY = "a .zkey or .params file"
 KINDS = {
     "zkey": "a .zkey (a proving key)",
     "r1cs": "an .r1cs (a circuit)",
@@ -77,19 +79,23 @@ def load_key(
     whole file or its first 32 digits, as Filecoin publishes them: FormatError where the file has another.
     Raises InsecureKeyError for a key whose delta is known, unless ``insecure_key``.
     """
-    source = Source.open(what, "a .zkey or .params file")
-    kind = kind_of(source)
+    source = Source.open(what, KEY)
     if digest is not None:
         expect_digest(source, digest)
-    if kind == "zkey":
+    if key_kind(source) == "zkey":
         key = read_zkey(source, insecure_key=insecure_key, threads=threads)
-    elif kind:
-        raise _unexpected(source, "a .zkey or .params file", kind)
     else:
         key = _load_params(source, circuit, threads)
     if not insecure_key:
         refuse_insecure(key.vk, key.source)
     return key
+
+
+def key_kind(source: Source) -> str:
+    """ "zkey", or "" for what must be bellman's; FormatError for a file of another kind."""
+    if (kind := kind_of(source)) not in ("zkey", ""):
+        raise _unexpected(source, KEY, kind)
+    return kind
 
 
 def expect_digest(source: Source, digest: str) -> None:
@@ -108,15 +114,21 @@ def expect_digest(source: Source, digest: str) -> None:
 
 
 def _load_params(source: Source, circuit: Matrices | Readable | None, threads: int) -> ProvingKey:
+    params_layout(source, with_circuit=circuit is not None)
+    if not isinstance(circuit, Matrices):
+        circuit = load_circuit(circuit)  # type: ignore[arg-type]  # there is one
+    return read_params(source, circuit, threads=threads)
+
+
+def params_layout(source: Source, *, with_circuit: bool) -> ParamsLayout:
+    """Of a .params file, which must have a circuit beside it: CircuitError where there is none."""
     with _without_mark("bellman's .params"):
-        read_params_layout(source)
-    if circuit is None:
+        layout = read_params_layout(source)
+    if not with_circuit:
         raise CircuitError(
             f"{source.name}: a .params file holds no circuit: expected the .r1cs beside it, found none"
         )
-    if not isinstance(circuit, Matrices):
-        circuit = load_circuit(circuit)
-    return read_params(source, circuit, threads=threads)
+    return layout
 
 
 @contextmanager
@@ -141,10 +153,15 @@ def refuse_insecure(vk: VerifyingKey, name: str) -> None:
 
 def load_circuit(what: Readable) -> Matrices:
     """The circuit of an .r1cs file."""
+    return read_r1cs(open_circuit(what))
+
+
+def open_circuit(what: Readable) -> Source:
+    """An .r1cs file that is not read; FormatError for a file of another kind."""
     source = Source.open(what, "an .r1cs file")
     if (kind := kind_of(source)) not in ("r1cs", ""):
         raise _unexpected(source, "an .r1cs file", kind)
-    return read_r1cs(source)
+    return source
 
 
 def load_witness(what: Readable, *, threads: int = 1) -> Scalars:

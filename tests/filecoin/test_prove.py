@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -221,6 +222,37 @@ def test_partitions_in_order() -> None:
     assert check_proof(verifier(), task.statement, swapped) == f"partition 0: {EQUATION}"
     twice = data[:192] * 2
     assert check_proof(verifier(), task.statement, twice) == f"partition 1: {EQUATION}"
+
+
+def test_partitions_alone_and_together() -> None:
+    """In any order, from several threads; the whole is what ``prove`` makes, verified."""
+    task = both()
+    arguments = (circuit(CIRCUIT), params_file(CIRCUIT))
+    with CircuitProver(*arguments, insecure_key=True) as prover:
+        with ThreadPoolExecutor(2) as pool:
+            second, first = pool.map(lambda k: prover.partition(task, k), (1, 0))
+        parts = [first.data, second.data]
+        data = prover.whole(task, parts)
+        assert data == b"".join(parts)
+        assert len(data) == 384
+        assert check_proof(verifier(), task.statement, data) == ""
+        for number, part in enumerate((first, second)):
+            assert part.milliseconds.keys() == {"witness", "prove"}
+            assert {"witness", "prove", "commit", "verify"} <= {span.name for span in part.spans}
+            assert {span.facts["partition"] for span in part.spans} == {number}
+            assert part.report.constraints == 21_866
+        with pytest.raises(ProofError, match=f"was withheld: partition 0: {EQUATION}"):
+            prover.whole(task, parts[::-1])
+        for wrong in (parts[:1], [*parts, parts[0]], [parts[0], parts[1][:-1]]):
+            with pytest.raises(FormatError, match=r"expected 384 bytes .* found"):
+                prover.whole(task, wrong)
+        for number in (-1, 2):
+            with pytest.raises(FormatError, match=f"partition: expected 0 to 1, found {number}"):
+                prover.partition(task, number)
+        other = Task(replace(stated(WINDOW, *sectors()), proof=registered("post", 0)), task.data)
+        for call in (lambda: prover.partition(other, 0), lambda: prover.whole(other, parts)):
+            with pytest.raises(CircuitError, match="expected its circuit winning-2KiB"):
+                call()
 
 
 # What is refused before anything is proved

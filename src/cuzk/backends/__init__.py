@@ -190,3 +190,7 @@ class Backend(Protocol):
     def resident_bytes(self) -> int:
         """Device memory that the matrices and points put so far take (0: they stay where they were)."""
         ...
+
+    def streamed_bytes(self) -> int:
+        """Of the points put so far, those that the device has no room for and copies in every proof."""
+        ...

@@ -260,6 +260,10 @@ class CpuBackend:
         """Nothing was copied."""
         return 0
 
+    def streamed_bytes(self) -> int:
+        """Nothing has to be copied."""
+        return 0
+
     def _scalars(self, value: Vector, *, montgomery: bool = True) -> Buffer:
         return Buffer(self.curve, "scalar", len(value.words), montgomery, value)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from cuzk.cli.app import environment
-from cuzk.cli.filecoin_files import KeyFile, circuit, locate_key, params_option, trust_key
+from cuzk.cli.filecoin_files import circuit, locate_key, params_option, trust_key
 from cuzk.cli.options import (
     FILE,
     device_option,
@@ -31,6 +31,7 @@ from cuzk.filecoin.registered import Challenges
 from cuzk.filecoin.statement import PostStatement, SealStatement
 from cuzk.filecoin.statement_json import read_statement, statement_json
 from cuzk.filecoin.task import Task, post_task, seal_task, update_task
+from cuzk.filecoin.trust import KeyFile
 from cuzk.filecoin.vanilla import read_post, read_update
 from cuzk.formats.source import Chunk, write_together
 from cuzk.prover.devices import thread_count

@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 
 import cuzk
-from cuzk.cli.filecoin_files import KeyFile, locate_key, params_option, trust_key
+from cuzk.cli.filecoin_files import locate_key, params_option, trust_key
 from cuzk.cli.options import FILE, digest_option, insecure_option, json_option, threads_option
 from cuzk.cli.terminal import answer, one_line, say
 from cuzk.errors import FormatError
 from cuzk.filecoin.proof_bytes import MOST_BYTES
 from cuzk.filecoin.statement import Statement, derived
 from cuzk.filecoin.statement_json import read_statement
+from cuzk.filecoin.trust import KeyFile
 from cuzk.filecoin.verify import check_proof
 from cuzk.formats.source import Source
 from cuzk.prover.devices import thread_count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cuzk.errors import CircuitError, FormatError, OutOfMemory
 from cuzk.filecoin.templates.circuit import CircuitShape
-from cuzk.formats.bellman import HEAD_BYTES, POINT_BYTES, VECTORS, read_layout
+from cuzk.formats.bellman import HEAD_BYTES, POINT_BYTES, VECTORS, ParamsLayout, read_layout
 from cuzk.formats.source import Readable, Source
 from cuzk.load import kind_of
 from cuzk.prover.plan import PROCESS_BYTES, installed_bytes
@@ -71,11 +71,7 @@ def expect_points(circuit: CircuitShape, key: Readable) -> None:
     source = Source.open(key, "a .params file")
     if kind_of(source):
         return  # another format: whoever loads it says so
-    layout = read_layout(source)
-    if not layout.vectors:
-        raise FormatError(
-            f"{layout.name}: expected a .params file, found a .vk: it has no points to prove with"
-        )
+    layout = proving_layout(source)
     sections = {"ic": layout.ic, **layout.vectors}
     for name, expected in {"ic": circuit.inputs, **point_counts(circuit)}.items():
         if (found := sections[name].count) != expected:
@@ -83,6 +79,16 @@ def expect_points(circuit: CircuitShape, key: Readable) -> None:
                 f"{layout.name}: {name}: expected {expected} points, as {circuit.name} has, found {found}: "
                 "the key of another circuit"
             )
+
+
+def proving_layout(source: Source) -> ParamsLayout:
+    """FormatError where the file is cut short or a .vk."""
+    layout = read_layout(source)
+    if not layout.vectors:
+        raise FormatError(
+            f"{layout.name}: expected a .params file, found a .vk: it has no points to prove with"
+        )
+    return layout
 
 
 def expect_proving(circuit: CircuitShape, limit: int | None = None) -> None:

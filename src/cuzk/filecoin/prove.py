@@ -8,29 +8,31 @@ with the Prover, over partitions and over tasks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 
 from cuzk.backends import Backend
-from cuzk.errors import CircuitError, ProofError
+from cuzk.errors import CircuitError, FormatError, ProofError
 from cuzk.filecoin.key_sizes import expect_points, expect_proving
 from cuzk.filecoin.proof_bytes import write_proofs
+from cuzk.filecoin.statement import Statement
 from cuzk.filecoin.task import Task
 from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.filecoin.templates.matrices import matrices
 from cuzk.filecoin.verify import check_proof
 from cuzk.filecoin.witness.assign import assign
+from cuzk.formats.bellman import write_proof_bytes
 from cuzk.formats.source import Readable, Source
-from cuzk.groth16 import ProvingKey
+from cuzk.groth16 import Proof, ProvingKey
 from cuzk.prover.devices import thread_count
 from cuzk.prover.forget import Forgetting
 from cuzk.prover.report import Report, Stopwatch
 from cuzk.prover.session import Prover, Result
-from cuzk.timeline import Timeline
+from cuzk.timeline import Span, Timeline, ordered
 from cuzk.vectors import Scalars
 from cuzk.verifier import Verifier
 
@@ -45,9 +47,25 @@ class WholeProof:
     milliseconds: dict[str, float]
 
 
+@dataclass(frozen=True)
+class PartitionProof:
+    """One partition's, verified: ``milliseconds`` of "witness" and "prove", which ``report`` splits."""
+
+    proof: Proof
+    report: Report
+    milliseconds: dict[str, float]
+    spans: list[Span] = field(default_factory=list, repr=False)
+
+    @property
+    def data(self) -> bytes:
+        """192 of them."""
+        return write_proof_bytes(self.proof)
+
+
 class CircuitProver:
     """Proves with one circuit's key on one device; parameters as :class:`cuzk.prover.session.Prover` has them.
 
+    ``prove`` makes a whole proof; ``partition`` and ``whole`` its parts, from several threads, in any order.
     ``on_partition`` is called with the number of each partition as it begins. OutOfMemory, before any work, where the
     key, the rows and a witness do not fit in this machine's memory or in the limit.
     """
@@ -93,24 +111,44 @@ class CircuitProver:
         """The Prover's, with the spans of witnesses and of the last verification as well."""
         return self._prover.timeline
 
+    @property
+    def prover(self) -> Prover:
+        """What makes the proofs of witnesses."""
+        return self._prover
+
     def prove(self, task: Task) -> WholeProof:
         """The proof of all partitions. ProofError where one failed its verification and was withheld."""
-        proof = task.proof
-        if proof.circuit != self._circuit.name:
-            raise CircuitError(
-                f"{proof.name}: expected its circuit {proof.circuit}, found {self._circuit.name}"
-            )
+        self._expect_circuit(task)
         watch = Stopwatch(self.timeline, self._on_phase)
         with Forgetting(), watch("total"):
-            results = [self._partition(task, k, watch) for k in range(proof.partitions)]
-            data = write_proofs([result.proof for result in results], proof)
+            results = [self._partition(task, k, watch) for k in range(task.proof.partitions)]
+            data = write_proofs([result.proof for result in results], task.proof)
             with watch("verify"):
-                reason = check_proof(self._verifier, task.statement, data)
-        if reason:
-            raise ProofError(
-                f"{proof.name}: the proof failed its verification from public data and was withheld: {reason}"
-            )
+                self._expect_valid(task.statement, data)
         return WholeProof(data, tuple(result.report for result in results), watch.milliseconds)
+
+    def partition(self, task: Task, number: int) -> PartitionProof:
+        """One partition's proof, verified with the inputs of its witness, which are the statement's."""
+        self._expect_circuit(task)
+        if not 0 <= number < task.proof.partitions:
+            raise FormatError(
+                f"{task.proof.name}: partition: expected 0 to {task.proof.partitions - 1}, found {number}"
+            )
+        watch = Stopwatch(self.timeline, self._on_phase)
+        with Forgetting():
+            result = self._partition(task, number, watch)
+        return PartitionProof(result.proof, result.report, watch.milliseconds, result.spans)
+
+    def whole(self, task: Task, parts: Sequence[bytes]) -> bytes:
+        """The partitions' proofs, 192 bytes each, as one, verified from public data by the CPU.
+
+        FormatError where these are not all of them, ProofError where the whole is not valid.
+        """
+        self._expect_circuit(task)
+        data = b"".join(parts)
+        with self.timeline.span("verify all"):
+            self._expect_valid(task.statement, data)
+        return data
 
     def close(self) -> None:
         """Let go of key and device."""
@@ -127,15 +165,29 @@ class CircuitProver:
     ) -> None:
         self.close()
 
+    def _expect_circuit(self, task: Task) -> None:
+        if task.proof.circuit != self._circuit.name:
+            raise CircuitError(
+                f"{task.proof.name}: expected its circuit {task.proof.circuit}, found {self._circuit.name}"
+            )
+
+    def _expect_valid(self, statement: Statement, data: bytes) -> None:
+        if reason := check_proof(self._verifier, statement, data):
+            raise ProofError(
+                f"{statement.proof.name}: the proof failed its verification from public data and was withheld: "
+                f"{reason}"
+            )
+
     def _partition(self, task: Task, partition: int, watch: Stopwatch) -> Result:
-        """A call of its own, so that its witness is gone before the next one is made."""
+        """A call of its own, so that its witness is gone before the next one is made; all of its spans."""
         if self._on_partition:
             self._on_partition(partition)
-        with self.timeline.about(partition=partition):
+        with self.timeline.about(partition=partition) as spans:
             with watch("witness"):
                 witness = self._witness(task, partition)
             with watch("prove"):
-                return self._prover.prove(witness)
+                result = self._prover.prove(witness)
+        return replace(result, spans=ordered([*spans, *result.spans]))
 
     def _witness(self, task: Task, partition: int) -> Scalars:
         """All wires; the public ones must be those that a verifier derives."""

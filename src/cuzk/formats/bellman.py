@@ -96,10 +96,13 @@ def read_layout(source: Source) -> ParamsLayout:
     return _layout(source, vk_only=None)
 
 
-def read_vk(what: Readable, *, threads: int = 1) -> VerifyingKey:
-    """The verifying key of a .vk file, or of a .params file (which begins with it); every point checked."""
+def read_vk(what: Readable, *, threads: int = 1, check_ic: bool = True) -> VerifyingKey:
+    """The verifying key of a .vk file, or of a .params file (which begins with it); every point checked.
+
+    Without ``check_ic`` IC's are not: for a look at a key that does not prove or verify.
+    """
     source = Source.open(what, "a verifying key in bellman's format")
-    return _read_head(source, _layout(source, vk_only=None), threads)[0]
+    return _read_head(source, _layout(source, vk_only=None), threads, check_ic=check_ic)[0]
 
 
 def read_params(
@@ -263,7 +266,7 @@ def _section(source: Source, name: str, group: str, offset: int) -> Section:
 
 
 def _read_head(
-    source: Source, layout: ParamsLayout, threads: int
+    source: Source, layout: ParamsLayout, threads: int, *, check_ic: bool = True
 ) -> tuple[VerifyingKey, Points, Points]:
     """(vk, beta_g1, delta_g1), every point on its curve, in the subgroup and not infinity."""
     points = {}
@@ -278,7 +281,7 @@ def _read_head(
         beta_g2=points["beta_g2"],
         gamma_g2=points["gamma_g2"],
         delta_g2=points["delta_g2"],
-        ic=_read_section(source, layout.ic, full=True, threads=threads),
+        ic=_read_section(source, layout.ic, full=check_ic, threads=threads),
     )
     return vk, points["beta_g1"], points["delta_g1"]
 

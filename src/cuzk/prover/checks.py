@@ -5,10 +5,14 @@ The last check is the statement itself, (A w)_i (B w)_i = (C w)_i, where the cir
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from cuzk import _core
 from cuzk.backends import Backend, Buffer
+from cuzk.curves import Curve
 from cuzk.errors import CircuitError, FormatError, UnsatisfiedError
 from cuzk.groth16 import ProvingKey
 from cuzk.prover.evaluations import GivenVectors
@@ -17,6 +21,17 @@ from cuzk.r1cs import Matrices, SparseMatrix
 from cuzk.vectors import Scalars
 
 SHOWN_TERMS = 6
+
+
+@dataclass(frozen=True)
+class WitnessOf:
+    """What a witness must belong to; ``digests`` gives the key's and the circuit's, for a message."""
+
+    curve: Curve
+    key: str
+    """What the key is called."""
+    wires: int
+    digests: Callable[[], tuple[str, str]]
 
 
 def circuit_of(key: ProvingKey, circuit: Matrices | None) -> Matrices:
@@ -85,16 +100,27 @@ def check_witness(
     witness: Scalars, key: ProvingKey, matrices: Matrices, name: str, threads: int = 1
 ) -> Scalars:
     """The witness in plain form, of the circuit's curve and length, every value below r, w[0] = 1."""
-    curve = key.curve
+
+    def digests() -> tuple[str, str]:
+        return key.digest, matrices.digest
+
+    of = WitnessOf(key.curve, key.source, matrices.wires, digests)
+    return check_values(witness, of, name, threads)
+
+
+def check_values(witness: Scalars, of: WitnessOf, name: str, threads: int = 1) -> Scalars:
+    """:func:`check_witness` by what is known of a key that need not be loaded."""
+    curve = of.curve
     if witness.curve is not curve:
         raise CircuitError(
-            f"{name}: expected values of {curve.title}'s scalar field as {key.source} has, "
+            f"{name}: expected values of {curve.title}'s scalar field as {of.key} has, "
             f"found {witness.curve.title}'s"
         )
-    if len(witness) != matrices.wires:
+    if len(witness) != of.wires:
+        key_digest, circuit_digest = of.digests()
         raise CircuitError(
-            f"{name}: expected {matrices.wires} wires as {key.source} has, found {len(witness)}: "
-            f"it belongs to another circuit (key {key.digest[:16]}, circuit {matrices.digest[:16]})"
+            f"{name}: expected {of.wires} wires as {of.key} has, found {len(witness)}: "
+            f"it belongs to another circuit (key {key_digest[:16]}, circuit {circuit_digest[:16]})"
         )
     shape, dtype = witness.words.shape, witness.words.dtype
     if shape != (len(witness), curve.fr_words) or dtype != np.uint64:

@@ -102,8 +102,13 @@ class Placement:
         self._check_circuit()
 
     @property
+    def first(self) -> Placed:
+        """Where the key is used first."""
+        return self._first
+
+    @property
     def resident(self) -> ResidentKey:
-        """The key where it is used first."""
+        """The key there."""
         return self._first.resident
 
     def run(self, statement: Statement) -> Outcome | None:

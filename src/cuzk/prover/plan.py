@@ -20,12 +20,16 @@ def plan_bytes(key: ProvingKey, circuit: Matrices, lanes: int = 1) -> int:
     matrices, the witness, and three vectors over the domain while h is made; later there is one with its
     copies and the sums' buckets, which are less. Each of ``lanes`` proofs at a time has its own vectors.
     """
+    return PROCESS_BYTES + key_bytes(key, circuit) + lanes * vector_bytes(key, circuit)
+
+
+def key_bytes(key: ProvingKey, circuit: Matrices) -> int:
+    """The part that stays from proof to proof: the key's file, points that are no part of it, matrices."""
     queries = (key.a, key.b_g1, key.b_g2, key.l)
     points = sum(map(_points_bytes, [key.h, *(query.points for query in queries)]))
     file = points + key.file_bytes if key.recipe == BELLMAN else max(points, key.file_bytes)
     known = {id(m): m for m in (key.matrices, circuit) if m is not None}
-    matrices = sum(map(_matrices_bytes, known.values()))
-    return PROCESS_BYTES + file + matrices + lanes * vector_bytes(key, circuit)
+    return file + sum(map(_matrices_bytes, known.values()))
 
 
 def vector_bytes(key: ProvingKey, circuit: Matrices) -> int:

@@ -25,6 +25,7 @@ from cuzk.prover.forget import Forgetting
 from cuzk.prover.placement import CLOSED, Outcome, Placement, expect_lanes
 from cuzk.prover.plan import installed_bytes, plan_bytes, vector_bytes
 from cuzk.prover.report import Report, Stopwatch, peak_bytes, versions
+from cuzk.prover.standing import Standing, standing_of
 from cuzk.r1cs import Matrices
 from cuzk.timeline import Span, Timeline, ordered
 from cuzk.vectors import Scalars
@@ -116,6 +117,11 @@ class Prover:
     def key(self) -> ProvingKey:
         """The key; CuzkError after ``close``."""
         return self._open().resident.key
+
+    @property
+    def standing(self) -> Standing:
+        """On which device the key is, and what it takes; CuzkError after ``close``."""
+        return standing_of(self._open().first)
 
     def prove(self, witness: Scalars | Readable, evaluations: Evaluations | None = None) -> Result:
         """A proof blinded by the operating system's randomness, verified.

@@ -268,6 +268,10 @@ class CudaBackend:
         """Of matrices, points and their maps that are still in use."""
         return self._residence.resident_bytes()
 
+    def streamed_bytes(self) -> int:
+        """Of points that stay in host memory."""
+        return self._residence.streamed_bytes()
+
     @contextmanager
     def _recorded(self, name: str, **facts: int) -> Iterator[None]:
         """What is queued inside as one span of the compute stream: two events, 3 us each."""

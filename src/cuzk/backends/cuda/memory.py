@@ -122,6 +122,13 @@ class _Needs:
             yield tuple(stay)
 
 
+def untroubled(curve: Curve, work: Workload, sum_bytes: SumBytes) -> tuple[int, int]:
+    """Bytes that stay taken, and those of a proof, where nothing has to give way."""
+    needs = _Needs(curve, work, sum_bytes, _copied(curve, sum_bytes), _two_slots(curve))
+    every = (True,) * len(work.queries)
+    return needs.once() + needs.points(every), needs.lane(needs.longest, every)
+
+
 def share(
     curve: Curve,
     work: Workload,

@@ -80,6 +80,12 @@ class Residence:
         with self._lock:
             return sum(kept.nbytes for kept in self._kept)
 
+    def streamed_bytes(self) -> int:
+        """Of points in use that stay in host memory."""
+        with self._lock:
+            points = [kept.points for kept in self._kept if isinstance(kept, Bases)]
+        return sum(p.words.nbytes for p in points if isinstance(p, Points))
+
     def _stays(self, value: Points) -> bool:
         """As planned for a query of that group and length, in their order; any other where bytes are left."""
         if not self.plan:

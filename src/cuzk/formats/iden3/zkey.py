@@ -19,6 +19,7 @@ from dataclasses import replace
 from cuzk.errors import InsecureKeyError
 from cuzk.formats.iden3.coefficients import read_coefficients
 from cuzk.formats.iden3.fields import whole_section
+from cuzk.formats.iden3.frame import Frame
 from cuzk.formats.iden3.zkey_header import (
     B1,
     B2,
@@ -51,11 +52,8 @@ def read_zkey(what: Readable, *, insecure_key: bool = False, threads: int = 1) -
     """
     frame = zkey_frame(what)
     header = zkey_header(frame, threads)
-    if header.insecure and not insecure_key:
-        raise InsecureKeyError(
-            f"{frame.where(HEADER)}: expected secrets that nobody knows, found {header.insecure}: anyone can forge proofs "
-            "for this key; contribute to it, or say that an insecure key is meant"
-        )
+    if not insecure_key:
+        refuse_insecure_header(frame, header)
     curve, wires, public = header.curve, header.wires, header.public
     a, b_g1, b_g2, private, h = (
         whole_section(frame.section(number), curve, group, count)
@@ -85,6 +83,15 @@ def read_zkey(what: Readable, *, insecure_key: bool = False, threads: int = 1) -
         source=frame.source.name,
         file_bytes=frame.source.size,
     )
+
+
+def refuse_insecure_header(frame: Frame, header: ZkeyHeader) -> None:
+    """InsecureKeyError for a key under which anyone can forge."""
+    if header.insecure:
+        raise InsecureKeyError(
+            f"{frame.where(HEADER)}: expected secrets that nobody knows, found {header.insecure}: anyone can forge proofs "
+            "for this key; contribute to it, or say that an insecure key is meant"
+        )
 
 
 def check_zkey_points(key: ProvingKey, *, threads: int = 1) -> tuple[int, int, str] | None:

@@ -1,0 +1,88 @@
+"""What a circuit takes of each memory: from sizes before it is open, from the Prover afterwards.
+
+    host      key: its file, mapped or copied; converted points beside it; matrices
+              a proof: three vectors over the domain and the witness; with a GPU the witness alone
+    cuda:N    key: points, matrices, maps, tables of transforms; a proof: vectors, the longest sum
+    pinned    a proof on a GPU: the buffers that its witness is copied through
+
+A process's own memory (interpreter, libraries: :data:`cuzk.prover.plan.PROCESS_BYTES`) is nobody's key and is not in
+here. Points that a GPU has no room for stay in the host's memory, where the key's file counts in any case.
+"""
+
+from __future__ import annotations
+
+from cuzk.backends import Workload
+from cuzk.catalogue.key_facts import KeyFacts
+from cuzk.engine.catalogue import Needs
+from cuzk.prover.standing import Standing
+
+WORKING_BYTES = 16 << 20
+"""Of a proof in work: buckets and what numpy makes on the way. Measured: 4 to 13 MB from 2^12 to 2^15 rows on both
+curves, five proofs one after the other (x86-64, 2 threads)."""
+PINNED_BYTES = 2 * (64 << 20)
+"""Staging buffers of a GPU's lane: two of the largest size (cuzk.backends.cuda.staging)."""
+TERM_BYTES = 8
+ROW_BYTES = 8
+HIGHEST_VALUES = 1 << 16
+"""Entries of a dictionary of coefficients that are reckoned with: circuits have hundreds."""
+
+
+def estimate(facts: KeyFacts, device: str) -> Needs:
+    """For "cpu" or "cuda:N"; at least what it will be, but for a dictionary of more coefficients than any has."""
+    element = 8 * facts.curve.fr_words
+    witness = element * facts.wires + WORKING_BYTES
+    vectors = element * (3 << facts.log_domain)
+    key = {"host": facts.file_bytes * (2 if facts.converted else 1) + _matrices_host(facts)}
+    if not device.startswith("cuda"):
+        return Needs(key, {"host": vectors + witness})
+    stays, proof = _on_gpu(facts)
+    return Needs({**key, device: stays}, {"host": witness, "pinned": PINNED_BYTES, device: proof})
+
+
+def measured(standing: Standing) -> Needs:
+    """Of an open Prover."""
+    key = {"host": standing.key_host}
+    proof = {"host": standing.proof_host + WORKING_BYTES}
+    if standing.device.startswith("cuda"):
+        key[standing.device] = standing.key_device
+        proof |= {"pinned": PINNED_BYTES, standing.device: standing.proof_device}
+    return Needs(key, proof)
+
+
+def tier(standing: Standing) -> str:
+    """ "hot" where no points have to be copied for a proof."""
+    return "warm" if standing.streamed else "hot"
+
+
+def _matrices_host(facts: KeyFacts) -> int:
+    """A .zkey's dictionary has room in the section of the file that is let go of when it is read."""
+    own, beside = _matrices(facts)
+    rows = (1 << facts.log_domain) + 1
+    terms = TERM_BYTES * (facts.own_terms + facts.circuit_terms)
+    return terms + ROW_BYTES * rows * (own + beside) + facts.circuit_bytes
+
+
+def _matrices(facts: KeyFacts) -> tuple[int, int]:
+    """How many are in the key, and beside it."""
+    return 2 if facts.own_terms else 0, 3 if facts.circuit_terms else 0
+
+
+def _on_gpu(facts: KeyFacts) -> tuple[int, int]:
+    """What stays, and a proof's, where nothing has to give way."""
+    from cuzk.backends.cuda.memory import untroubled
+    from cuzk.backends.cuda.windows import WindowPlan, choose_plan, group_cost
+
+    curve, rows = facts.curve, 1 << facts.log_domain
+    terms = facts.circuit_terms or facts.own_terms
+    count = 3 if facts.circuit_terms else 2
+    each = (rows, -(-terms // count), min(HIGHEST_VALUES, -(-terms // count)))
+    work = Workload(facts.log_domain, facts.wires, (each,) * count, facts.queries)
+
+    def sum_bytes(group: str, n: int, plan: WindowPlan | None) -> int:
+        """Entries of 8 bytes, as much again or 14 while they are sorted; buckets and, at most as many, pieces."""
+        plan = plan or choose_plan(n, curve, group_cost(curve, "g1"))
+        entries = n * plan.windows
+        buckets = 2 * plan.total_buckets * 16 * curve.point_words(group)
+        return 8 * entries + max(14 * entries + 8 * plan.total_buckets, 8 * entries + buckets)
+
+    return untroubled(curve, work, sum_bytes)

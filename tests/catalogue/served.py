@@ -1,0 +1,37 @@
+"""Requests and catalogues for tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cuzk.catalogue import Catalogue
+from cuzk.config import CircuitSettings, FilecoinSettings
+from cuzk.engine.request import Field, Payload, Priority, Request
+
+
+def circom(name: str, key: Path, **more: Any) -> CircuitSettings:
+    return CircuitSettings(id=name, kind="circom", key=key, **more)
+
+
+def filecoin(name: str, **more: Any) -> CircuitSettings:
+    return CircuitSettings(id=name, kind="filecoin", **more)
+
+
+def catalogue_of(*circuits: CircuitSettings, **of_filecoin: Any) -> Catalogue:
+    return Catalogue(circuits, FilecoinSettings(**of_filecoin))
+
+
+def request(kind: str, fields: dict[str, Field], *blobs: bytes | Path) -> Request:
+    """Payloads in memory, or a whole file."""
+    payload = tuple(
+        Payload.of(blob)
+        if isinstance(blob, bytes)
+        else Payload(path=blob, size=blob.stat().st_size)
+        for blob in blobs
+    )
+    return Request("r", kind, Priority.NORMAL, fields, payload)
+
+
+def witness_request(circuit: str, *blobs: bytes | Path) -> Request:
+    return request("circuit", {"circuit_id": circuit}, *blobs)
