@@ -46,11 +46,12 @@ class Served:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._web: WebServer | None = None
+        self.token = ""
         self.address = Address("127.0.0.1")
         self.start()
 
     def start(self) -> None:
-        self._web = self._run(serve_web(self.engine, self.address))
+        self._web = self._run(serve_web(self.engine, self.address, token=self.token))
         self.address = self._web.address
 
     def stop(self) -> None:
@@ -296,6 +297,15 @@ def test_a_daemon_that_goes_and_comes_back(page: Page) -> None:
     page.until(lambda: page.text("#health") == "● serving")
     page.until(lambda: page.text("#version") == "v0.6.1" and page.count("#rows .id") == 0)
     assert not page.driver.find_element(By.ID, "banner").is_displayed()
+
+
+def test_a_token_is_taken_by_a_browser(page: Page) -> None:
+    page.served.stop()
+    page.served.token = "a-token"
+    page.served.start()
+    page.driver.get(f"http://anybody:a-token@{page.served.address}/")
+    page.until(lambda: page.text("#health") == "● serving")
+    page.until(lambda: page.count("#rows .id") == 25)
 
 
 def brightness(page: Page, selector: str, what: str) -> float:
