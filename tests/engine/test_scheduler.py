@@ -162,6 +162,16 @@ ROWS = [
     Row("what a job that has its turn leaves is not filled with more keys",
         [job("j2", "b", on="w", running=1), job("j1", "a"), job("j3", "c")],
         [site(key("b", users=2, loaded=NOW), running=1)], [], free=45),
+    Row("while one has its turn, what is prepared with it starts in the memory that another waits for",
+        [job("j1", "a"), job("j2", "b"), job("j3", "b", LOW, on="w")], [site(key("b", users=1, loaded=NOW))],
+        [Prepare("w", "j2"), Start("w", "j3", 0)], free=30),
+    Row("no key is loaded into the memory that what is being prepared will need",
+        [job("j1", "a", coming="w"), job("j2", "c")], [site(key("a", users=1))], [], free=45),
+    Row("nor into that for which a key is being loaded",
+        [job("j1", "a"), job("j2", "c")], [site(key("a", loading=True)), site(worker="v")], [], free=45),
+    Row("what is prepared of lower classes keeps no higher one from being prepared",
+        [job("j1", "a", on="w", running=1, parts=9), job("j2", "a", on="w"), job("j3", "a", HIGH)],
+        [site(key("a", users=3), running=1)], [Prepare("w", "j3")]),
     Row("headroom is for CRITICAL", [job("j1", "a", on="w")], [site(key("a", users=1), key("b", users=9))], [], free=19),
     Row("and CRITICAL takes it", [job("j1", "a", CRITICAL, on="w")], [site(key("a", users=1))], [Start("w", "j1", 0)], free=10),
     Row("an idle key goes for a partition too",
@@ -212,6 +222,13 @@ def test_a_lower_job_uses_what_the_one_that_waits_does_not_need() -> None:
     busy = replace(sites[0], running=1)
     view = replace(view, free={"gpu": 5, "host": 24}, sites=(busy, sites[1]))
     assert plan(view, POLICY, NOW) == []
+
+
+def test_a_key_is_not_taken_from_a_job_before_that_waits_for_other_memory() -> None:
+    jobs = (replace(job("j1", "b", HIGH), payload_bytes=50), job("j2", "a"))
+    view = View(jobs, (site(key("b")),), {"gpu": 20, "host": 0}, NEEDS)
+    assert plan(view, POLICY, NOW) == []
+    assert len(plan(replace(view, jobs=jobs[1:]), POLICY, NOW)) == 2
 
 
 def test_all_stand_still_with_memory_of_each_other_and_one_goes_on() -> None:
