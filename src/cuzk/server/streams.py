@@ -109,7 +109,9 @@ class Connection(H2Protocol):
             SettingCodes.MAX_CONCURRENT_STREAMS: self.server.of_client,
             SettingCodes.MAX_FRAME_SIZE: FRAME,
         }
-        self.connection._connection.update_settings(wanted)
+        h2 = self.connection._connection
+        h2.update_settings(wanted)
+        h2.max_inbound_frame_size = FRAME  # before the client's ack: what follows it in one read is refused else
         self.connection.flush()
 
     def data_received(self, data: bytes) -> None:
