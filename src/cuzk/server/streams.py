@@ -111,7 +111,8 @@ class Connection(H2Protocol):
         }
         h2 = self.connection._connection
         h2.update_settings(wanted)
-        h2.max_inbound_frame_size = FRAME  # before the client's ack: what follows it in one read is refused else
+        # before the client has agreed: h2 would refuse the frames that come in one read with its agreement
+        h2.max_inbound_frame_size = FRAME
         self.connection.flush()
 
     def data_received(self, data: bytes) -> None:
