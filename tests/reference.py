@@ -235,5 +235,8 @@ class ReferenceBackend:
     def resident_bytes(self) -> int:
         return 0
 
+    def shares(self) -> tuple[int, int]:
+        return 0, 0
+
     def streamed_bytes(self) -> int:
         return 0

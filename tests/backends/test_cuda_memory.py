@@ -14,6 +14,7 @@ from cuzk.backends.cuda.memory import (
     MemoryPlan,
     StreamedBytes,
     share,
+    untroubled,
 )
 from cuzk.backends.cuda.windows import WindowPlan
 from cuzk.curves import BLS12_381, BN254, Curve
@@ -141,6 +142,11 @@ def test_lanes_where_nothing_gives_way(curve: Curve, log_n: int) -> None:
     assert (found.points, found.chunk, found.stay) == (one.points, one.chunk, one.stay)
     assert one.total < found.total < 3 * one.total
     lane = (found.total - one.total) // 2
+    assert (found.once, found.lane) == (one.once, one.lane)
+    assert found.once > found.points
+    optional = max(extra(group, one.chunk, None) for group in ("g1", "g2"))
+    assert found.total == found.once + 3 * (found.lane + optional)
+    assert untroubled(curve, asked, sums) == (one.once, one.lane)
     for usable, lanes in ((found.total, 3), (found.total - 1, 2), (one.total + lane - 1, 1)):
         free = -(-usable * SPARED // (SPARED - 1))
         while free - free // SPARED > usable:
@@ -163,9 +169,9 @@ def test_no_room_for_vectors() -> None:
     with pytest.raises(OutOfMemory, match=f"{(1 << 20) - (1 << 20) // SPARED} can be had"):
         plan(BN254, 16, 1 << 20)
     small = Workload(0, 1, (), ())
-    assert share(BN254, small, 1 << 20, sums, extra) == MemoryPlan(
-        0, 1, share(BN254, small, 1 << 30, sums, extra).total
-    )
+    roomy = share(BN254, small, 1 << 30, sums, extra)
+    assert share(BN254, small, 1 << 20, sums, extra) == roomy
+    assert roomy == MemoryPlan(0, 1, roomy.total, None, (), 1, roomy.once, roomy.lane)
 
 
 def test_tables_take_what_is_left() -> None:

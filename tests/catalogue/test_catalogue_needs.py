@@ -14,6 +14,8 @@ from own_files import circuit, own_files
 from served import catalogue_of, circom, filecoin, witness_request
 
 from circuits import chain
+from cuzk.backends.cuda import CudaBackend
+from cuzk.backends.cuda.transfers import Transfers
 from cuzk.catalogue.filecoin import TERMS_PER_WIRE
 from cuzk.catalogue.key_facts import KeyFacts, KeyOnDisk
 from cuzk.catalogue.needs import PINNED_BYTES, WORKING_BYTES, estimate, measured, tier
@@ -30,6 +32,7 @@ from cuzk.prover import session
 from cuzk.prover.plan import PROCESS_BYTES
 from cuzk.prover.standing import Standing
 from cuzk.setup import Secrets, insecure_setup
+from emulator import EmulatedMachine
 
 SOURCE = Path(session.__file__).resolve().parents[2]
 GIB = 1 << 30
@@ -149,6 +152,35 @@ def test_on_a_gpu(tmp_path: Path) -> None:
     vectors = 32 * (3 << 12)
     assert on_gpu.partition["cuda:0"] > vectors
     assert on_gpu.partition["host"] < on_cpu.partition["host"]
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_gpu_that_is_emulated(curve: Curve, lanes: int) -> None:
+    """The plan's bytes, within the estimate, which knows no processors."""
+    key = files(curve.name).zkey
+    backend = CudaBackend(curve, EmulatedMachine())
+    estimated = estimate(KeyOnDisk.at(key).facts(), "cuda:0")
+    with session.Prover(key, device=backend, lanes=lanes) as prover:
+        standing = prover.standing
+        made_here = prover.prove(files(curve.name).wtns).report
+        found = measured(standing)
+        after = prover.standing
+    name = backend.name
+    assert standing.lanes == lanes
+    assert after == standing
+    assert 0 < made_here.device_resident_bytes <= found.key[name] <= estimated.key["cuda:0"]
+    assert 0 < found.partition[name] <= estimated.partition["cuda:0"]
+    assert found.key[name] + lanes * found.partition[name] <= made_here.device_planned_bytes
+    assert tier(standing) == "hot"
+
+
+def test_points_that_do_not_fit_make_a_key_warm(curve: Curve) -> None:
+    backend = CudaBackend(curve, EmulatedMachine(), transfers=Transfers(points="host"))
+    with session.Prover(files(curve.name).zkey, device=backend) as prover:
+        standing = prover.standing
+        points = sum(n * 8 * curve.point_words(group) for group, n in KeyOnDisk.at(files(curve.name).zkey).facts().queries)  # fmt: skip
+    assert standing.streamed == points
+    assert tier(standing) == "warm"
 
 
 def test_what_a_prover_says_of_a_gpu() -> None:

@@ -31,8 +31,9 @@ from cuzk.errors import (
 )
 from cuzk.filecoin.derive import prover_id
 from cuzk.filecoin.parameters import parameters_named
-from cuzk.filecoin.registered import POST, SEAL, UPDATE, registered
+from cuzk.filecoin.registered import POST, SEAL, UPDATE, RegisteredProof, registered
 from cuzk.filecoin.statement import PostStatement, SealStatement, Sector
+from cuzk.filecoin.task import Task
 from cuzk.filecoin.verify import verify
 from cuzk.formats.bellman import read_vk
 from cuzk.verifier import Verifier
@@ -364,6 +365,10 @@ def porep(data: bytes, **more: Field) -> Request:
     return request("porep-c2", fields, data)
 
 
+def checked(asked: Request, proof: RegisteredProof, threads: int) -> Task:
+    return task_of(asked, proof, read_vanilla(asked, proof), threads)
+
+
 def test_d10_bad_c1_have_the_command_lines_text(
     c1: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -403,15 +408,15 @@ def test_l8_the_wrapper(fixtures: Path) -> None:
     folder = fixtures / "filecoin"
     data = (folder / "c1-2KiB.curio.json").read_bytes()
     fields = {"miner_id": 1000, "sector_number": 1}
-    statement = task_of(porep(data, **fields), SEAL[5], 2).statement
+    statement = checked(porep(data, **fields), SEAL[5], 2).statement
     for name in ("c1-2KiB.json", "c1-2KiB.bincode"):
         bare = (folder / name).read_bytes()
         for asked in (porep(bare, **fields), porep(bare), porep(data, miner_id=1000)):
-            assert task_of(asked, SEAL[5], 2).statement == statement
+            assert checked(asked, SEAL[5], 2).statement == statement
         with pytest.raises(UnsatisfiedError, match="vanilla_proof: replica_id: expected"):
-            task_of(porep(bare, miner_id=1000, sector_number=2), SEAL[5], 2)
+            checked(porep(bare, miner_id=1000, sector_number=2), SEAL[5], 2)
     with pytest.raises(UnsatisfiedError, match="vanilla_proof: Phase1Out: replica_id: expected"):
-        task_of(porep(data, miner_id=1001, sector_number=1), SEAL[5], 2)
+        checked(porep(data, miner_id=1001, sector_number=1), SEAL[5], 2)
     with pytest.raises(FormatError, match="vanilla_proof: SectorNum: expected 8, as the request"):
         read_vanilla(porep(data, miner_id=1000, sector_number=8), SEAL[5])
 
@@ -424,14 +429,14 @@ def test_the_replica_id_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         c1 = replace(made, sector_number=number)
         monkeypatch.setattr("cuzk.catalogue.filecoin_requests.read_c1", lambda _, c1=c1: c1)
         fields = {"miner_id": 1000, "sector_number": SECTOR}
-        task = task_of(porep(b"x", **fields), SEAL[5], 1)
+        task = checked(porep(b"x", **fields), SEAL[5], 1)
         assert isinstance(task.statement, SealStatement)
         assert task.statement.replica_id == made.replica_id
-        task_of(porep(b"x"), SEAL[5], 1)
+        checked(porep(b"x"), SEAL[5], 1)
         with pytest.raises(UnsatisfiedError, match="replica_id: expected"):
-            task_of(porep(b"x", **{**fields, "miner_id": 1001}), SEAL[5], 1)
+            checked(porep(b"x", **{**fields, "miner_id": 1001}), SEAL[5], 1)
     with pytest.raises(UnsatisfiedError, match="replica_id: expected"):
-        task_of(porep(b"x", miner_id=1000), SEAL[5], 1)  # sector 0
+        checked(porep(b"x", miner_id=1000), SEAL[5], 1)  # sector 0
 
 
 # Proofs
@@ -455,6 +460,7 @@ def test_a_window_post_is_proved(opened: OpenCircuit) -> None:
     sectors = [made_sector(WINDOW, 5), made_sector(WINDOW, 9, 1)]
     asked = window_request(*(sector.blob for sector in sectors))
     prepared = opened.prepare(asked)
+    assert 0.7 * asked.nbytes < prepared.nbytes < 3 * asked.nbytes
     part = opened.prove(prepared, 0)
     whole = opened.finish(prepared, [part])
     stated = tuple(Sector(s.number, s.comm_r) for s in sectors)

@@ -191,6 +191,13 @@ class Backend(Protocol):
         """Device memory that the matrices and points put so far take (0: they stay where they were)."""
         ...
 
+    def shares(self) -> tuple[int, int]:
+        """Of the last plan: bytes that stay from proof to proof, and those of each proof at a time.
+
+        Without what a proof only takes where it is free; (0, 0) where a device has no memory of its own.
+        """
+        ...
+
     def streamed_bytes(self) -> int:
         """Of the points put so far, those that the device has no room for and copies in every proof."""
         ...

@@ -260,6 +260,10 @@ class CpuBackend:
         """Nothing was copied."""
         return 0
 
+    def shares(self) -> tuple[int, int]:
+        """No memory of its own."""
+        return 0, 0
+
     def streamed_bytes(self) -> int:
         """Nothing has to be copied."""
         return 0

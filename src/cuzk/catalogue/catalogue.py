@@ -7,11 +7,12 @@ from pathlib import Path
 
 from cuzk.catalogue.circom import KIND, CircomCircuit
 from cuzk.catalogue.circuits import KnownCircuit
+from cuzk.catalogue.devices import device_named
 from cuzk.catalogue.filecoin import FilecoinCircuit
 from cuzk.catalogue.filecoin_requests import KINDS, registered_of
 from cuzk.catalogue.needs import estimate
 from cuzk.config import CircuitSettings, FilecoinSettings
-from cuzk.engine.catalogue import CircuitEntry, Needs, OpenCircuit, Route
+from cuzk.engine.catalogue import CircuitEntry, Device, Needs, OpenCircuit, Route
 from cuzk.engine.request import Request
 from cuzk.errors import CuzkError, FormatError, NotReady
 
@@ -78,6 +79,10 @@ class Catalogue:
     def check(self, request: Request) -> None:
         """Reads the payload; of the key its beginning."""
         self._of(request).check(request)
+
+    def device(self, device: str) -> Device:
+        """DeviceUnavailable where it cannot be used."""
+        return device_named(device)
 
     def open(
         self, circuit: str, device: str, threads: int | None, lanes: int | None

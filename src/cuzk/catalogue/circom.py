@@ -99,6 +99,11 @@ class Prepared:
     witness: Scalars = field(repr=False)
     verified: tuple[bytes, bytes] | None = None
 
+    @property
+    def nbytes(self) -> int:
+        """Mapped, or in memory."""
+        return self.witness.words.nbytes
+
 
 class OpenCircom:
     """A key on a device."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from cuzk.catalogue.filecoin_requests import (
     REQUEST_KIND,
     expect_fields,
+    held_bytes,
     read_vanilla,
     registered_of,
     task_of,
@@ -153,6 +154,7 @@ class Prepared:
     """Vanilla proofs that hold, and what they are proofs of."""
 
     task: Task = field(repr=False)
+    nbytes: int = 0
 
 
 class OpenFilecoin:
@@ -175,7 +177,9 @@ class OpenFilecoin:
 
     def prepare(self, request: Request) -> Prepared:
         """The vanilla check: UnsatisfiedError."""
-        return Prepared(task_of(request, registered_of(request), self._threads))
+        proof = registered_of(request)
+        vanilla = read_vanilla(request, proof)
+        return Prepared(task_of(request, proof, vanilla, self._threads), held_bytes(vanilla))
 
     def prove(self, prepared: Prepared, partition: int) -> PartProof:
         """One partition; errors as the Prover has them."""

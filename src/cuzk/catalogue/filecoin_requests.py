@@ -14,6 +14,10 @@ aggregate, which is not made here, and whoever asks would take the bare proofs f
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+
 from cuzk.catalogue.circuits import node_of, number_of, source_of
 from cuzk.engine.request import Request
 from cuzk.errors import FormatError
@@ -103,9 +107,8 @@ def read_vanilla(request: Request, proof: RegisteredProof) -> Vanilla:
     return read_post(blobs, proof)
 
 
-def task_of(request: Request, proof: RegisteredProof, threads: int) -> Task:
+def task_of(request: Request, proof: RegisteredProof, vanilla: Vanilla, threads: int) -> Task:
     """The vanilla proofs, checked: UnsatisfiedError names the first item that is wrong."""
-    vanilla = read_vanilla(request, proof)
     if isinstance(vanilla, C1):
         miner, sector = _miner(request)
         if miner is None:
@@ -123,6 +126,24 @@ def task_of(request: Request, proof: RegisteredProof, threads: int) -> Task:
     partition = number_of(request.fields, "partition_index")
     randomness = node_of(request.fields, "randomness")
     return post_task(vanilla, PostStatement(proof, randomness, sectors, partition), threads=threads)
+
+
+def held_bytes(value: object) -> int:
+    """Of the arrays of vanilla proofs: each memory once, however many arrays look at it."""
+    return sum(_memories(value).values())
+
+
+def _memories(value: object) -> dict[int, int]:
+    if isinstance(value, np.ndarray):
+        while isinstance(value.base, np.ndarray):
+            value = value.base
+        return {id(value): value.nbytes}
+    if not is_dataclass(value) or isinstance(value, RegisteredProof):
+        return {}
+    found: dict[int, int] = {}
+    for part in fields(value):
+        found |= _memories(getattr(value, part.name))
+    return found
 
 
 def _miner(request: Request) -> tuple[bytes | None, int | None]:

@@ -2,7 +2,8 @@
 
     host      key: its file, mapped or copied; converted points beside it; matrices
               a proof: three vectors over the domain and the witness; with a GPU the witness alone
-    cuda:N    key: points, matrices, maps, tables of transforms; a proof: vectors, the longest sum
+    cuda:N    key: points, matrices, maps, tables of transforms; a proof: vectors, the longest sum. A GPU with less
+              memory than that is shared out otherwise (cuzk.backends.cuda.memory): a key may take all of it
     pinned    a proof on a GPU: the buffers that its witness is copied through
 
 A process's own memory (interpreter, libraries: :data:`cuzk.prover.plan.PROCESS_BYTES`) is nobody's key and is not in
@@ -21,6 +22,8 @@ WORKING_BYTES = 16 << 20
 curves, five proofs one after the other (x86-64, 2 threads)."""
 PINNED_BYTES = 2 * (64 << 20)
 """Staging buffers of a GPU's lane: two of the largest size (cuzk.backends.cuda.staging)."""
+PIECES_BYTES = 48 << 20
+"""On a GPU: sums that as many threads as the largest one holds have in work, and what is small."""
 TERM_BYTES = 8
 ROW_BYTES = 8
 HIGHEST_VALUES = 1 << 16
@@ -83,6 +86,7 @@ def _on_gpu(facts: KeyFacts) -> tuple[int, int]:
         plan = plan or choose_plan(n, curve, group_cost(curve, "g1"))
         entries = n * plan.windows
         buckets = 2 * plan.total_buckets * 16 * curve.point_words(group)
-        return 8 * entries + max(14 * entries + 8 * plan.total_buckets, 8 * entries + buckets)
+        sums = 8 * entries + max(14 * entries + 8 * plan.total_buckets, 8 * entries + buckets)
+        return sums + PIECES_BYTES
 
     return untroubled(curve, work, sum_bytes)

@@ -12,7 +12,8 @@ from cuzk.prover.plan import key_bytes, vector_bytes
 class Standing:
     """Bytes. ``key_host`` and ``key_device`` are taken from proof to proof, the others by each proof in work.
 
-    ``streamed`` are those of points that did not fit the device, and are copied in every proof.
+    ``streamed`` are those of points that did not fit the device, and are copied in every proof. What a proof only
+    takes where it is free is nowhere here.
     """
 
     device: str  # "cpu", "cuda:0"
@@ -26,18 +27,18 @@ class Standing:
 
 
 def standing_of(placed: Placed) -> Standing:
-    """As it is now: maps that a device makes in its first proof are among that proof's bytes until then."""
+    """As it is now; maps and tables that a device makes in its first proof count from the beginning."""
     key, matrices = placed.resident.key, placed.resident.matrices
-    backend, lanes = placed.backend, placed.order.places
-    resident = backend.resident_bytes()
+    backend = placed.backend
+    stays, proof = backend.shares()
     witness = 8 * key.curve.fr_words * matrices.wires
     return Standing(
         device=backend.name,
         title=backend.title,
-        lanes=lanes,
+        lanes=placed.order.places,
         key_host=key_bytes(key, matrices),
         proof_host=witness if placed.planned_bytes else vector_bytes(key, matrices),
-        key_device=resident,
-        proof_device=-(-max(placed.planned_bytes - resident, 0) // lanes),
+        key_device=max(stays, backend.resident_bytes()),
+        proof_device=proof,
         streamed=backend.streamed_bytes(),
     )

@@ -268,6 +268,11 @@ class CudaBackend:
         """Of matrices, points and their maps that are still in use."""
         return self._residence.resident_bytes()
 
+    def shares(self) -> tuple[int, int]:
+        """What stays includes maps and tables that the first proof makes."""
+        plan = self._residence.plan
+        return (plan.once, plan.lane) if plan else (0, 0)
+
     def streamed_bytes(self) -> int:
         """Of points that stay in host memory."""
         return self._residence.streamed_bytes()

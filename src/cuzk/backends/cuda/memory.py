@@ -47,7 +47,8 @@ class MemoryPlan:
     """Bytes that may stay taken by points, the longest sum or batch made at once, all bytes at the height.
 
     With ``windows`` all points get tables for that plan. ``stay`` says which queries are on the device, in the
-    workload's order; ``lanes`` is how many proofs at a time all this is for.
+    workload's order; ``lanes`` is how many proofs at a time all this is for. ``once`` are the bytes that stay
+    whatever proofs do, ``lane`` those of a proof without what sums only take where it is free.
     """
 
     points: int
@@ -56,6 +57,8 @@ class MemoryPlan:
     windows: WindowPlan | None = None
     stay: tuple[bool, ...] = ()
     lanes: int = 1
+    once: int = 0
+    lane: int = 0
 
 
 @dataclass(frozen=True)
@@ -163,9 +166,11 @@ def share(
     for windows in table_plans if all(stay) and chunk == needs.longest else ():
         tables = sum(table_bytes(curve, group, n, windows) for group, n in work.queries)
         if (height := total(lanes, windows) + tables - points) <= usable:
-            return MemoryPlan(tables, chunk, height, windows, stay, lanes)
+            lane = needs.lane(chunk, stay, windows)
+            return MemoryPlan(tables, chunk, height, windows, stay, lanes, once + tables, lane)
     height = max(alone, min(total(lanes), usable))
-    return MemoryPlan(points, chunk, height, None, stay, lanes)
+    lane = needs.lane(chunk, stay)
+    return MemoryPlan(points, chunk, height, None, stay, lanes, once + points, lane)
 
 
 def _what_fits(
