@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future
 from hashlib import sha256
@@ -162,6 +163,19 @@ def test_nothing_of_a_forgotten_job_is_left(shop: Workshop) -> None:
         assert failed.exception() is not None, "while its error is held"
     finally:
         gc.enable()
+
+
+def test_a_request_that_cannot_be_read_is_not_kept_by_its_error(shop: Workshop) -> None:
+    shop.load("toy").result(SOON)
+    request = request_of("a", prepare="raise FormatError bad magic")
+    gone = weakref.ref(request)
+    reading = shop.prepare("toy", request)
+    del request
+    assert str(error_of(reading)) == "bad magic"
+    until = time.monotonic() + SOON
+    while gone() is not None and time.monotonic() < until:
+        time.sleep(0.002)
+    assert gone() is None
 
 
 def test_a_job_forgotten_while_it_is_read_is_not_kept(shop: Workshop, tmp_path: Path) -> None:

@@ -63,7 +63,10 @@ class Acts:
     @staticmethod
     def wait(path: str) -> None:
         Path(f"{path}.begun").touch()
+        until = time.monotonic() + 20
         while not Path(path).exists():
+            if time.monotonic() > until:
+                raise TimeoutError(path)
             time.sleep(0.002)
 
     @staticmethod
