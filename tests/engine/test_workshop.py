@@ -135,6 +135,7 @@ def test_partitions_run_on_as_many_threads_as_the_circuit_has_slots(
     proofs = [shop.prove("toy", str(n), 0) for n in range(3)]
     begun(gates[0])
     begun(gates[1])
+    time.sleep(0.03)  # a third would have begun
     assert not Path(f"{gates[2]}.begun").exists()
     gates[0].touch()
     begun(gates[2])
