@@ -37,8 +37,16 @@ DEATHS = {
 }
 
 
-@pytest.mark.parametrize("death", DEATHS)
-@pytest.mark.parametrize("stage", ["load", "check", "prepare", "prove", "finish"])
+STAGES = ["load", "check", "prepare", "prove", "finish"]
+
+
+@pytest.mark.parametrize(
+    ("stage", "death"),
+    [
+        *((stage, "kill") for stage in STAGES),
+        *(("prove", death) for death in DEATHS if death != "kill"),
+    ],
+)
 @in_loop
 async def test_a_worker_that_dies_is_lost_and_comes_back(
     stage: str, death: str, tmp_path: Path
