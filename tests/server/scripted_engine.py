@@ -3,7 +3,8 @@
     python scripted_engine.py ADDRESS FOLDER     prints its address, ends with its standard input
 
 A proof is the BLAKE2b of the payload's parts, so that a test knows what to expect. Ids: "hold..." is done when told,
-"fail..." fails, "no ..." is refused.
+"fail..." fails, "no ..." is refused, "slow..." is
+accepted when the gate opens.
 """
 
 from __future__ import annotations
@@ -77,6 +78,7 @@ class ScriptedEngine:
     told: dict[str, asyncio.Event] = field(default_factory=dict)
     cancelled: set[str] = field(default_factory=set)
     waiting: int = 0
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     async def submit(self, request: Request) -> JobView:
@@ -84,6 +86,10 @@ class ScriptedEngine:
             raise self.refusals[request.id]
         if request.id.startswith("no "):
             raise QueueFull("1,000 jobs wait: expected fewer; try again later")
+        if request.id.startswith("slow"):
+            self.count(1)
+            await self.gate.wait()
+            self.count(-1)
         parts = request.payload
         self.proofs[request.id] = await asyncio.to_thread(
             lambda: proof_of(*(bytes(p.data) if p.data is not None else p.view() for p in parts))  # type: ignore[arg-type]
@@ -192,6 +198,16 @@ class Running:
             return await result if asyncio.iscoroutine(result) else result
 
         return asyncio.run_coroutine_threadsafe(run(), self.loop).result(20)
+
+    def nothing_spooled(self) -> None:
+        """Threads delete, so that it takes a moment."""
+
+        async def nothing() -> None:
+            async with asyncio.timeout(10):
+                while list(self.folder.iterdir()):
+                    await asyncio.sleep(0.001)
+
+        self.soon(nothing)
 
 
 def settings(folder: Path, listen: str = "127.0.0.1:0", **security: Any) -> Settings:

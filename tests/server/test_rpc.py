@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import subprocess
 import sys
@@ -314,6 +315,7 @@ def test_large_requests(server: Running, channel: grpc.Channel, mib: int) -> Non
     request = server.engine.requests[f"large-{mib}"]
     assert [part.size for part in request.payload] == [mib * MIB]
     assert request.payload[0].path is not None
+    server.nothing_spooled()
 
 
 def test_a_payload_before_the_other_fields_and_one_that_comes_twice(
@@ -349,7 +351,16 @@ def test_too_large_is_refused_and_the_connection_goes_on(tmp_path: Path) -> None
             refused(method(channel, "CancelProof"), small)[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
         )
         assert len(server.soon(lambda: list(server.server.server.transports))) == 1
-        assert list(server.folder.iterdir()) == []
+        server.nothing_spooled()
+
+
+def test_a_large_request_that_is_refused_leaves_nothing(
+    server: Running, channel: grpc.Channel
+) -> None:
+    for submit in (circuit("no room", bytes(2 * MIB)), circuit("a\nb", bytes(2 * MIB))):
+        refused(prove, channel, submit)
+        refused(method(channel, "SubmitProof"), submit)
+    server.nothing_spooled()
 
 
 def test_compression_is_refused_in_words(channel: grpc.Channel) -> None:
@@ -391,6 +402,33 @@ def test_a_job_without_a_name_is_left(
     future.cancel()
     server.wait(lambda: server.engine.gone == ["hold-nobody"])
     server.engine.gone.clear()
+
+
+def test_a_client_that_goes_away_while_its_job_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is accepted all the same; one without a name is left then."""
+    monkeypatch.setattr("cuzk.server.submission.uuid.uuid4", lambda: "slow-nobody")
+    with running(tmp_path) as server, channel_to(server.target()) as channel:
+        futures = [
+            method(channel, "Prove").future(pb.ProveRequest(submit=circuit(name, bytes(2 * MIB))))
+            for name in ("slow-named", "")
+        ]
+        server.wait(lambda: server.engine.waiting == 2)
+        for future in futures:
+            future.cancel()
+        server.soon(_calls_ended, server)
+        assert server.engine.requests == {}
+        server.soon(server.engine.gate.set)
+        server.wait(lambda: set(server.engine.requests) == {"slow-named", "slow-nobody"})
+        server.wait(lambda: server.engine.gone == ["slow-nobody"])
+        server.nothing_spooled()
+
+
+async def _calls_ended(server: Running) -> None:
+    async with asyncio.timeout(10):
+        while server.server.gatekeeper.tasks:
+            await asyncio.sleep(0.001)
 
 
 def test_close_answers_those_that_wait(tmp_path: Path) -> None:

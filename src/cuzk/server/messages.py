@@ -49,7 +49,7 @@ def outcome_message(view: JobView, outcome: Outcome | None) -> AwaitProofRespons
         job_id=view.id,
         status=STATUSES[outcome.state],
         proof=outcome.proof,
-        error_message=outcome.message,
+        error_message=_text(outcome.message),
         queue_wait_ms=_whole(spent.get("queue")),
         srs_load_ms=_whole(spent.get("load")),
         synthesis_ms=_whole(spent.get("prepare")),
@@ -102,6 +102,11 @@ def _key(key: KeyView) -> SRSStatus:
         size_bytes=key.bytes,
         ref_count=min(key.users, UINT32),
     )
+
+
+def _text(message: str) -> str:
+    """A file's name in it may have bytes that are no text, which a message cannot carry."""
+    return message.encode("utf-8", "backslashreplace").decode()
 
 
 def _whole(milliseconds: float | None) -> int:

@@ -24,6 +24,7 @@ from cuzk.server.streams import Connections
 
 CONNECTION_WINDOW = 8 << 20  # bytes that a client may send before we have read them
 STREAM_WINDOW = 4 << 20
+FLUSH_SECONDS = 2.0
 ARRIVING = 4 << 30  # bytes of messages at a time, of all clients
 REST = 1 << 20  # bytes of a message beside what ``message_limit`` is meant for: ids, commitments
 
@@ -49,8 +50,7 @@ class RpcServer:
         self.listening.close()
         await self.gatekeeper.stop(grace)
         self.server.close()
-        self.server.close_connections()
-        await self.server.wait_closed()
+        await self.server.close_connections(FLUSH_SECONDS)
 
 
 async def serve_rpc(

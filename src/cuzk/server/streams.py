@@ -5,6 +5,7 @@ All uses of its private names are here, and tests/server/test_receive.py fails w
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import struct
@@ -76,10 +77,18 @@ class Connections(Server):
         if self._server is not None:
             self._server.close()
 
-    def close_connections(self) -> None:
-        """What is written already is sent first."""
+    async def close_connections(self, seconds: float) -> None:
+        """What is written already is sent first; a client that does not read it has so long."""
         for transport in list(self.transports):
             transport.close()
+        try:
+            async with asyncio.timeout(seconds):
+                await self.wait_closed()
+                while self.transports:
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            for transport in list(self.transports):
+                transport.abort()
 
 
 class Connection(H2Protocol):
