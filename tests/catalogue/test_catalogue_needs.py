@@ -189,11 +189,13 @@ def test_what_a_prover_says_of_a_gpu() -> None:
     assert dict(found.key) == {"host": 10, "cuda:1": 30}
     assert dict(found.partition) == {
         "host": 20 + WORKING_BYTES,
-        "pinned": PINNED_BYTES,
+        "pinned": 20 + PINNED_BYTES,
         "cuda:1": 40,
     }
     assert tier(standing) == "hot"
-    assert tier(Standing("cuda:1", "a GPU", 2, 10, 20, 30, 40, 50)) == "warm"
+    streamed = Standing("cuda:1", "a GPU", 2, 10, 20, 30, 40, 50)
+    assert tier(streamed) == "warm"
+    assert measured(streamed).key["pinned"] == 50
 
 
 def test_the_largest_key_on_the_largest_card() -> None:

@@ -4,7 +4,8 @@
               a proof: three vectors over the domain and the witness; with a GPU the witness alone
     cuda:N    key: points, matrices, maps, tables of transforms; a proof: vectors, the longest sum. A GPU with less
               memory than that is shared out otherwise (cuzk.backends.cuda.memory): a key may take all of it
-    pinned    a proof on a GPU: the buffers that its witness is copied through
+    pinned    a proof on a GPU: its witness, whose pages are locked, and the buffers that other arrays are copied
+              through; key: points that stay in the host's memory
 
 A process's own memory (interpreter, libraries: :data:`cuzk.prover.plan.PROCESS_BYTES`) is nobody's key and is not in
 here. Points that a GPU has no room for stay in the host's memory, where the key's file counts in any case.
@@ -21,7 +22,7 @@ WORKING_BYTES = 16 << 20
 """Of a proof in work: buckets and what numpy makes on the way. Measured: 4 to 13 MB from 2^12 to 2^15 rows on both
 curves, five proofs one after the other (x86-64, 2 threads)."""
 PINNED_BYTES = 2 * (64 << 20)
-"""Staging buffers of a GPU's lane: two of the largest size (cuzk.backends.cuda.staging)."""
+"""Staging buffers of a GPU's lane: of its two streams, each the largest (cuzk.backends.cuda.staging)."""
 PIECES_BYTES = 48 << 20
 """On a GPU: sums that as many threads as the largest one holds have in work, and what is small."""
 TERM_BYTES = 8
@@ -33,13 +34,14 @@ HIGHEST_VALUES = 1 << 16
 def estimate(facts: KeyFacts, device: str) -> Needs:
     """For "cpu" or "cuda:N"; at least what it will be, but for a dictionary of more coefficients than any has."""
     element = 8 * facts.curve.fr_words
-    witness = element * facts.wires + WORKING_BYTES
+    wires = element * facts.wires
     vectors = element * (3 << facts.log_domain)
     key = {"host": facts.file_bytes * (2 if facts.converted else 1) + _matrices_host(facts)}
     if not device.startswith("cuda"):
-        return Needs(key, {"host": vectors + witness})
+        return Needs(key, {"host": vectors + wires + WORKING_BYTES})
     stays, proof = _on_gpu(facts)
-    return Needs({**key, device: stays}, {"host": witness, "pinned": PINNED_BYTES, device: proof})
+    host = {"host": wires + WORKING_BYTES, "pinned": wires + PINNED_BYTES}
+    return Needs({**key, device: stays}, {**host, device: proof})
 
 
 def measured(standing: Standing) -> Needs:
@@ -48,7 +50,10 @@ def measured(standing: Standing) -> Needs:
     proof = {"host": standing.proof_host + WORKING_BYTES}
     if standing.device.startswith("cuda"):
         key[standing.device] = standing.key_device
-        proof |= {"pinned": PINNED_BYTES, standing.device: standing.proof_device}
+        proof["pinned"] = standing.proof_host + PINNED_BYTES
+        proof[standing.device] = standing.proof_device
+        if standing.streamed:
+            key["pinned"] = standing.streamed
     return Needs(key, proof)
 
 
