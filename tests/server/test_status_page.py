@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -19,7 +20,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from snapshots import HOSTILE, NOW, Scripted, busy, ended, hostile, idle, many, open_jobs, parts
 
-from cuzk.config.addresses import Address
+from cuzk.config import Settings
 from cuzk.engine.snapshot import Snapshot
 from cuzk.server.web_server import WebServer, serve_web
 
@@ -46,12 +47,14 @@ class Served:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._web: WebServer | None = None
-        self.token = ""
-        self.address = Address("127.0.0.1")
+        self.security: dict[str, Any] = {}
+        self.address = "127.0.0.1:0"
         self.start()
 
     def start(self) -> None:
-        self._web = self._run(serve_web(self.engine, self.address, token=self.token))
+        daemon = {"status_listen": self.address}
+        settings = Settings.model_validate({"daemon": daemon, "security": self.security})
+        self._web = self._run(serve_web(self.engine, settings))
         self.address = self._web.address
 
     def stop(self) -> None:
@@ -149,7 +152,7 @@ def test_it_loads_without_a_complaint_and_from_nowhere_else(page: Page) -> None:
     asked = page.run("return performance.getEntriesByType('resource').map(e => e.name)")
     assert asked
     assert {url.split("/")[2] for url in asked if not url.startswith("data:")} == {
-        str(page.served.address)
+        page.served.address
     }
     assert page.complaints() == []
     assert "critical 0.1 s (1.4 s) · high 6.1 s (39 s) · normal 24 s (6 min 52)" in page.text(
@@ -299,11 +302,14 @@ def test_a_daemon_that_goes_and_comes_back(page: Page) -> None:
     assert not page.driver.find_element(By.ID, "banner").is_displayed()
 
 
-def test_a_token_is_taken_by_a_browser(page: Page) -> None:
+def test_a_token_is_taken_by_a_browser(page: Page, tmp_path: Path) -> None:
     page.served.stop()
-    page.served.token = "a-token"
+    token = tmp_path / "token"
+    token.write_text("0123456789abcdef")
+    token.chmod(0o600)
+    page.served.security = {"token_file": token}
     page.served.start()
-    page.driver.get(f"http://anybody:a-token@{page.served.address}/")
+    page.driver.get(f"http://anybody:0123456789abcdef@{page.served.address}/")
     page.until(lambda: page.text("#health") == "● serving")
     page.until(lambda: page.count("#rows .id") == 25)
 

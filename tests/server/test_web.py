@@ -7,6 +7,7 @@ import json
 import signal
 import socket
 import ssl
+import stat
 import subprocess
 import time
 from base64 import b64encode
@@ -19,7 +20,7 @@ import httpx
 import pytest
 from snapshots import HOSTILE, NOW, Scripted, busy, hostile, idle, many
 
-from cuzk.config.addresses import Address
+from cuzk.config import Settings
 from cuzk.engine.snapshot import Snapshot
 from cuzk.errors import FormatError, Unavailable
 from cuzk.server.gate import LOOPBACK, Gate, host_name
@@ -27,7 +28,7 @@ from cuzk.server.status_json import Wanted, status_json
 from cuzk.server.web import content_security_policy, web_app
 from cuzk.server.web_server import serve_web
 
-TOKEN = "a token of the operator"
+TOKEN = "a-token-of-the-operator"
 
 
 def ask(
@@ -252,70 +253,89 @@ def test_a_token_is_asked_for(authorization: str | None, code: int) -> None:
     assert ask(app, "/healthz", headers=headers).status_code == 200  # type: ignore[arg-type]
 
 
+def settings(listen: str = "127.0.0.1:0", **security: Any) -> Settings:
+    return Settings.model_validate({"daemon": {"status_listen": listen}, "security": security})
+
+
 def test_it_serves_on_a_socket_beside_other_work_and_ends() -> None:
     async def served() -> None:
         before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
-        web = await serve_web(Scripted(busy()), Address("127.0.0.1"))
+        web = await serve_web(Scripted(busy()), settings())
         assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
         async with httpx.AsyncClient() as http:
             answer = await http.get(f"http://{web.address}/status")
             assert answer.json()["version"] == "0.6.0"
             head = await http.head(f"http://{web.address}/")
             assert (head.status_code, head.content) == (200, b"")
-            with pytest.raises(
-                Unavailable, match=f"127.0.0.1:{web.address.port}: .* does another listen there"
-            ):
-                await serve_web(Scripted(busy()), web.address)
+            rebound = await http.get(
+                f"http://{web.address}/status", headers={"host": "evil.example"}
+            )
+            assert rebound.status_code == 403
+            with pytest.raises(Unavailable, match=f"{web.address}: .*another daemon"):
+                await serve_web(Scripted(busy()), settings(web.address))
         start = time.monotonic()
         await web.close()
         assert time.monotonic() - start < 3
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", web.address.port)).close()
+            socket.create_connection(("127.0.0.1", int(web.address.split(":")[1]))).close()
 
     asyncio.run(served())
 
 
-@pytest.mark.parametrize(
-    ("where", "text"),
-    [
-        (Address(path=Path("/run/x.sock")), 'expected "host:port"'),
-        (Address("0.0.0.0"), "open to others"),
-        (Address("::"), "open to others"),
-    ],
-)
-def test_an_address_that_cannot_be_served(where: Address, text: str) -> None:
-    with pytest.raises(FormatError, match=text):
-        asyncio.run(serve_web(Scripted(idle()), where, token=TOKEN))
+def test_it_serves_on_a_socket_of_the_file_system(tmp_path: Path) -> None:
+    path = tmp_path / "status.sock"
+
+    async def served() -> None:
+        web = await serve_web(Scripted(busy()), settings(f"unix://{path}"))
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        transport = httpx.AsyncHTTPTransport(uds=str(path))
+        async with httpx.AsyncClient(transport=transport) as http:
+            answer = await http.get("http://any.name/status")  # nobody rebinds a file
+            assert answer.json()["version"] == "0.6.0"
+        await web.close()
+        assert not path.exists()
+
+    asyncio.run(served())
+
+
+def test_it_serves_others_over_tls_with_the_token(tmp_path: Path) -> None:
+    certificate, key, token = tmp_path / "c.pem", tmp_path / "k.pem", tmp_path / "token"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+         "-out", certificate, "-keyout", key],
+        check=True, capture_output=True, timeout=30,
+    )  # fmt: skip
+    token.write_text(f"{TOKEN}\n")
+    token.chmod(0o600)
+    security = {"tls_certificate": certificate, "tls_key": key, "token_file": token}
+
+    async def served() -> None:
+        web = await serve_web(
+            Scripted(busy()), settings("0.0.0.0:0", allow_remote=True, **security)
+        )
+        url = f"https://localhost:{web.address.split(':')[1]}/status"
+        trust = ssl.create_default_context(cafile=str(certificate))
+        async with httpx.AsyncClient(verify=trust) as http:
+            assert (await http.get(url)).status_code == 401
+            answer = await http.get(url, auth=("", TOKEN), headers={"host": "prover.example"})
+            assert answer.json()["version"] == "0.6.0"
+        await web.close()
+
+    asyncio.run(served())
 
 
 def test_a_certificate_that_is_none(tmp_path: Path) -> None:
-    (tmp_path / "c.pem").write_text("no certificate")
+    path = tmp_path / "c.pem"
+    path.write_text("no certificate")
+    path.chmod(0o600)
     with pytest.raises(FormatError, match=r"c\.pem.*: expected a certificate and its key"):
-        asyncio.run(
-            serve_web(Scripted(idle()), Address("127.0.0.1"), certificate=tmp_path / "c.pem", key=tmp_path / "c.pem")
-        )  # fmt: skip
+        asyncio.run(serve_web(Scripted(idle()), settings(tls_certificate=path, tls_key=path)))
 
 
-def test_it_serves_over_tls(tmp_path: Path) -> None:
-    certificate, key = tmp_path / "c.pem", tmp_path / "k.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1",
-         "-out", certificate, "-keyout", key],
-        check=True, capture_output=True,
-    )  # fmt: skip
-
-    async def served() -> None:
-        web = await serve_web(Scripted(busy()), Address("127.0.0.1"), token=TOKEN, certificate=certificate, key=key)  # fmt: skip
-        trust = ssl.create_default_context(cafile=str(certificate))
-        try:
-            async with httpx.AsyncClient(verify=trust, auth=("", TOKEN)) as http:
-                answer = await http.get(f"https://{web.address}/status")
-                assert answer.json()["version"] == "0.6.0"
-        finally:
-            await web.close()
-
-    asyncio.run(served())
+def test_an_address_that_others_reach_is_none_without_a_line_that_says_so() -> None:
+    with pytest.raises(ValueError, match=r"daemon\.status_listen: expected a loopback address"):
+        settings("0.0.0.0:0")
 
 
 def test_the_json_is_one_object_without_spaces() -> None:

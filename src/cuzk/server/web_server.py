@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import uvicorn
 
-from cuzk.config.addresses import Address
-from cuzk.errors import FormatError, Unavailable
+from cuzk.config import Settings, address
+from cuzk.errors import Unavailable
 from cuzk.server.gate import LOOPBACK
+from cuzk.server.listen import Listening, bind
+from cuzk.server.security import read_token, tls_context
 from cuzk.server.web import Watched, web_app
 
 CONNECTIONS = 128  # at a time; one more is answered 503
@@ -28,67 +27,42 @@ class _Server(uvicorn.Server):
 
 
 class WebServer:
-    """One that serves; ``address`` is where, its port the one that it got."""
+    """One that serves; ``address`` is where, with the port that it has: "127.0.0.1:9821"."""
 
-    def __init__(self, server: _Server, listener: socket.socket, task: asyncio.Task[None]) -> None:
-        self._server, self._task = server, task
-        self.address = Address(*listener.getsockname()[:2])
+    def __init__(self, server: _Server, listening: Listening, task: asyncio.Task[None]) -> None:
+        self._server, self._listening, self._task = server, listening, task
+        self.address = listening.address
 
     async def close(self) -> None:
         """Take no more connections, end those that are open within a second or so."""
         self._server.should_exit = True
-        await self._task
+        try:
+            await self._task
+        finally:
+            self._listening.close()
 
 
-async def serve_web(
-    engine: Watched,
-    where: Address,
-    *,
-    token: str = "",
-    certificate: Path | None = None,
-    key: Path | None = None,
-) -> WebServer:
-    """Serve at ``where``; returns when it listens.
-
-    FormatError where the certificate is none, or where it is open to others without both a token and a certificate;
-    Unavailable where the port is taken.
-    """
-    if not where.local and not (token and certificate):
-        raise FormatError(
-            f"daemon.status_listen: {where} is open to others: expected a token and a certificate, or a loopback address"
-        )
-    hosts = LOOPBACK | {where.host.lower()} if where.local else None
+async def serve_web(engine: Watched, settings: Settings) -> WebServer:
+    """Serve at ``daemon.status_listen``, which is not empty; returns when it listens. FormatError, Unavailable."""
+    security, where = settings.security, address(settings.daemon.status_listen)
+    token = read_token(security.token_file) if security.token_file else ""
+    hosts = LOOPBACK | {where.host.lower()} if where.local and where.path is None else None
     config = uvicorn.Config(
-        web_app(engine, token=token, hosts=hosts), log_config=None, log_level="warning", access_log=False, lifespan="off",
-        http="h11", ws="none", proxy_headers=False, server_header=False, limit_concurrency=CONNECTIONS,
-        timeout_graceful_shutdown=GRACE, ssl_certfile=certificate, ssl_keyfile=key,
+        web_app(engine, token=token, hosts=hosts), log_config=None, log_level="warning",
+        access_log=False, lifespan="off", http="h11", ws="none", proxy_headers=False,
+        server_header=False, limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
-    try:
-        config.load()
-    except (OSError, ssl.SSLError) as error:
-        raise FormatError(
-            f"{certificate}, {key}: expected a certificate and its key in PEM: {error}"
-        ) from error
-    listener = _listen(where)
+    config.load()
+    if security.tls_certificate and security.tls_key:
+        config.ssl = tls_context(security.tls_certificate, security.tls_key)
+        config.ssl.set_alpn_protocols(["http/1.1"])
+    listening = bind(where, wide=security.allow_remote)
     server = _Server(config)
-    task = asyncio.create_task(server.serve(sockets=[listener]), name="status page")
-    web = WebServer(server, listener, task)
-    while not server.started and not task.done():
+    serving = server.serve(sockets=[listening.socket])
+    web = WebServer(server, listening, asyncio.create_task(serving, name="status page"))
+    while not server.started and not web._task.done():
         await asyncio.sleep(0.005)  # it has no event for it
-    if task.done():
-        listener.close()
-        await task
+    if web._task.done():
+        await web.close()
         raise Unavailable(f"{where}: the status page ended as it began")
     return web
-
-
-def _listen(where: Address) -> socket.socket:
-    if where.path is not None:
-        raise FormatError(f'daemon.status_listen: expected "host:port", found {where}')
-    try:
-        found = socket.getaddrinfo(where.host, where.port, type=socket.SOCK_STREAM)[0]
-        return socket.create_server(found[4][:2], family=found[0], backlog=CONNECTIONS)
-    except OSError as error:
-        raise Unavailable(
-            f"{where}: {error.strerror or error}; does another listen there?"
-        ) from None
