@@ -10,6 +10,7 @@ age makes anything CRITICAL.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from cuzk.engine.request import Priority
 from cuzk.engine.view import Policy, Waiting
@@ -18,7 +19,19 @@ HIGH = int(Priority.HIGH)
 CRITICAL = int(Priority.CRITICAL)
 
 
-def effective(job: Waiting, policy: Policy, now: float) -> int:
+class Aged(Protocol):
+    """What has a class: a job, or what the scheduler sees of one."""
+
+    @property
+    def priority(self) -> Priority:
+        """As it came."""
+
+    @property
+    def accepted(self) -> float:
+        """When."""
+
+
+def effective(job: Aged, policy: Policy, now: float) -> int:
     """A job's class at ``now``; without ageing where ``policy.ageing`` is 0."""
     priority = int(job.priority)
     if priority >= HIGH or policy.ageing <= 0:

@@ -1,0 +1,128 @@
+"""All that the engine knows at one moment, and the two things that everything in it does: wake it, begin a task."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+from cuzk.engine.catalogue import Catalogue, Needs
+from cuzk.engine.history import History
+from cuzk.engine.jobs import Jobs
+from cuzk.engine.journal import Journal
+from cuzk.engine.ledger import Ledger, Ledgers
+from cuzk.engine.policy import EnginePolicy
+from cuzk.engine.stations import Station
+from cuzk.engine.worker import Worker
+from cuzk.errors import CuzkError
+
+T = TypeVar("T")
+LOG = logging.getLogger("cuzk.engine")
+SHOWN = 80  # characters of what users sent, in a log line
+
+
+def quoted(text: str) -> str:
+    """For a log line: one line without control characters, whatever was sent."""
+    return repr(text if len(text) <= SHOWN else text[: SHOWN - 1] + "…")
+
+
+class State:
+    """``wake`` leads to one planning step, however often it is called before that."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        workers: Sequence[Worker],
+        journal: Journal,
+        policy: EnginePolicy,
+        clock: Callable[[], float],
+        wake: Callable[[], None],
+    ) -> None:
+        self.catalogue = catalogue
+        self.journal = journal
+        self.policy = policy
+        self.clock = clock
+        self.wake = wake
+        self.stations = {worker.name: Station(worker) for worker in workers}
+        self.jobs = Jobs()
+        self.ledgers = self._ledgers(policy.limits)
+        self.history = History()
+        self.needs: dict[tuple[str, str], Needs] = {}
+        """(circuit, device): estimates, and real bytes of what was loaded once."""
+        self.draining = False
+        self.stopped = False
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def limits(self) -> Mapping[str, int]:
+        """Bytes of each memory that has a limit."""
+        return {ledger.name: ledger.limit for ledger in self.ledgers.all()}
+
+    def know_devices(self) -> None:
+        """Before anything is reserved: take up the memories of the workers' devices that the settings are silent on."""
+        limits = dict(self.policy.limits)
+        for station in self.stations.values():
+            for memory, nbytes in station.worker.health().total.items():
+                limits.setdefault(memory, nbytes)
+        self.ledgers = self._ledgers(limits)
+
+    def _ledgers(self, limits: Mapping[str, int]) -> Ledgers:
+        headroom = self.policy.headroom
+        return Ledgers(
+            Ledger(name, limit, headroom=headroom.get(name, 0)) for name, limit in limits.items()
+        )
+
+    def reserve(self, owner: str, needs: Mapping[str, int], *, critical: bool) -> bool:
+        """Bytes of the memories that have limits, all or none."""
+        limits = self.limits
+        known = {name: nbytes for name, nbytes in needs.items() if name in limits}
+        return self.ledgers.reserve(owner, known, critical=critical)
+
+    def hold(self, owner: str, needs: Mapping[str, int]) -> None:
+        """Real bytes instead of what was reserved, whatever the limits: they are in use."""
+        for ledger in self.ledgers.all():
+            ledger.hold(owner, needs.get(ledger.name, 0))
+
+    def lacking(self, needs: Mapping[str, int]) -> dict[str, int]:
+        """Bytes that are missing of each memory, for all but CRITICAL jobs; below 0 where some are left over."""
+        return {
+            ledger.name: needs[ledger.name] + ledger.headroom - ledger.free
+            for ledger in self.ledgers.all()
+            if needs.get(ledger.name)
+        }
+
+    def release(self, owner: str) -> None:
+        """All that it has, if anything."""
+        self.ledgers.release(owner)
+
+    def need(self, circuit: str, device: str) -> Needs | None:
+        """What a circuit takes on a device; None where its files cannot be looked at now."""
+        known = self.needs.get((circuit, device))
+        if known is None:
+            try:
+                known = self.catalogue.needs(circuit, device)
+            except CuzkError as error:
+                LOG.warning("sizes of %s on %s: %s", quoted(circuit), device, error)
+                return None
+            self.needs[circuit, device] = known
+        return known
+
+    def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run it beside everything else. It handles its own errors: one that comes out of it is a bug, and logged."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            LOG.error("a task of the engine failed: this is a bug", exc_info=error)
+
+    async def abandon(self) -> None:
+        """Cancel all tasks and wait until they are gone."""
+        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
