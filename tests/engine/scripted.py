@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from shutil import copytree
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from cuzk.engine.catalogue import (
@@ -94,10 +96,16 @@ class StillJournal(Journal):
     """The real journal; the clock stands while it writes. ``full``: its disk takes nothing."""
 
     full: CuzkError | None = None
+    gate: asyncio.Event | None = None
+    """What ``accept`` waits for when its job is written."""
+    accepted = 0
 
     async def accept(self, job: Job) -> None:
         self._expect_room()
         await super().accept(job)
+        self.accepted += 1
+        if self.gate is not None:
+            await self.gate.wait()
 
     async def part(self, job_id: str, number: int, part: PartProof) -> None:
         self._expect_room()
@@ -411,7 +419,11 @@ class World:
 
     async def quiet(self) -> Snapshot:
         """When nothing is left that a worker does: what is there then must be nothing but keys."""
-        await asyncio.sleep(100_000)
+        for _ in range(1000):
+            await asyncio.sleep(50)
+            if not self.engine.snapshot(ended=0).jobs:
+                break
+        await asyncio.sleep(50)
         snapshot = self.engine.snapshot(ended=1000)
         for worker in self.workers:
             assert worker.wrong == [], worker.wrong
@@ -443,11 +455,11 @@ def play(
     workers: dict[str, dict[str, int]] | None = None,
     prepare: Callable[[World], None] = lambda _: None,
 ) -> T:
-    """Run a scenario from an engine's start to its stop."""
+    """Run a scenario from an engine's start to its stop; the next one of the same folder goes on with its journal."""
 
-    async def whole() -> T:
+    async def whole(state: Path) -> T:
         world = World(
-            folder,
+            state,
             circuits or {"small": Circuit()},
             policy or EnginePolicy(limits=HOST),
             workers or {"cpu": {}},
@@ -460,8 +472,18 @@ def play(
             await world.engine.stop()
             world.journal.close()
 
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(whole())
+    memory = Path("/dev/shm")  # a disk takes 0.3 s a test to be sure of what it wrote
+    with (
+        TemporaryDirectory(dir=memory if memory.is_dir() else None) as state,
+        asyncio.Runner(loop_factory=VirtualLoop) as runner,
+    ):
+        kept = folder / "state"
+        if kept.exists():
+            copytree(kept, state, dirs_exist_ok=True)
+        try:
+            return runner.run(whole(Path(state)))
+        finally:
+            copytree(state, kept, dirs_exist_ok=True)
 
 
 async def raised(error: type[CuzkError], work: Awaitable[object]) -> str:

@@ -270,10 +270,10 @@ def test_15_depths_are_those_of_the_work_itself(tmp_path: Path) -> None:
         await asyncio.sleep(12)
         snapshot = world.engine.snapshot()
         queue = snapshot.queues[0]
-        assert (queue.kind, queue.pending, queue.in_progress) == ("circuit", 3, 2)
+        assert (queue.kind, queue.pending, queue.in_progress) == ("circuit", 2, 3)
         assert [(job.id, job.state, job.place) for job in snapshot.jobs] == [
-            ("r0", "proving", -1), ("r1", "preparing", -1), ("r2", "queued", 0), ("r3", "queued", 1),
-            ("r4", "queued", 2),
+            ("r0", "proving", -1), ("r1", "preparing", -1), ("r2", "preparing", -1), ("r3", "queued", 0),
+            ("r4", "queued", 1),
         ]  # fmt: skip
         worker = snapshot.workers[0]
         assert (worker.job, worker.kind, worker.partitions) == ("r0", "circuit", (("r0", 0),))
@@ -282,10 +282,10 @@ def test_15_depths_are_those_of_the_work_itself(tmp_path: Path) -> None:
         ]
         assert snapshot.memories[0].owners == {
             "key small on cpu": 4 * GIB, "job r0 prepared": 4, "job r0 partition 0": GIB,
-            "job r1 prepared": 4,
+            "job r1 prepared": 4, "job r2 prepared": 4,
         }  # fmt: skip
         key = snapshot.keys[0]
-        assert (key.tier, key.users, key.bytes) == ("hot", 3, 4 * GIB)
+        assert (key.tier, key.users, key.bytes) == ("hot", 4, 4 * GIB)
 
     play(tmp_path, scenario)
 

@@ -120,8 +120,8 @@ class Engine:
         ending = [live.done for live in state.jobs.live.values() if live.ending is not None]
         if ending:
             await asyncio.wait(ending, timeout=5)
+        await asyncio.sleep(0)  # what was begun just now reaches the journal
         self._running = False
-        state.stopped = True
         if self._look is not None:
             self._look.cancel()
         await state.abandon()

@@ -11,24 +11,25 @@ from cuzk.engine.placement import impossible
 from cuzk.engine.state import LOG, State, quoted
 from cuzk.errors import NotReady
 
+GONE = "accepted before a restart, and not in the configuration any more"
+
 
 def recover(state: State, admission: Admission, endings: Endings) -> int:
     """Take up all of it; a job that cannot be proved here any more fails with the reason. The next job's number."""
     recovered = state.journal.recover()
     endings.ended.extend(reversed(state.journal.recent(state.policy.shown)))
-    circuits = {entry.id: entry for entry in state.catalogue.entries()}
+    circuits = {entry.id: entry.fault for entry in state.catalogue.entries()}
     for job in recovered.jobs:
         live = admission.take_up(job, _proved(job))
         LOG.info("recovered %s with %d of %d partitions", quoted(job.id), len(live.proved), len(job.partitions))  # fmt: skip
-        _expect_provable(state, endings, live, configured=job.circuit in circuits)
+        _expect_provable(state, endings, live, fault=circuits.get(job.circuit, GONE))
     return recovered.next_number
 
 
-def _expect_provable(state: State, endings: Endings, live: Live, *, configured: bool) -> None:
+def _expect_provable(state: State, endings: Endings, live: Live, *, fault: str) -> None:
     job = live.job
-    if not configured:
-        text = f"{job.circuit}: accepted before a restart, and not in the configuration any more"
-        endings.fail(live, NotReady(text))
+    if fault:
+        endings.fail(live, NotReady(f"{job.circuit}: {fault}"))
         return
     error = impossible(state, job.circuit, critical=live.critical, payload_bytes=job.request.nbytes)
     if error is not None:

@@ -51,7 +51,6 @@ class State:
         self.needs: dict[tuple[str, str], Needs] = {}
         """(circuit, device): estimates, and real bytes of what was loaded once."""
         self.draining = False
-        self.stopped = False
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
