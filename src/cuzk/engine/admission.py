@@ -43,6 +43,7 @@ class Entering:
     request: Request
     digest: bytes
     done: asyncio.Future[CuzkError | None]
+    payload_bytes: int
     abandoned: bool = False
     """Its client went away when it was about to be accepted."""
 
@@ -59,7 +60,8 @@ class Admission:
 
     async def submit(self, request: Request) -> JobView:
         """See the engine's."""
-        route = None if self._known(request.id) else self._route(request)
+        large = request.nbytes > HASHED_HERE
+        route = self._route(request) if large and not self._known(request.id) else None
         digest = await _digest(request)
         while True:
             view = await self._repeat(request, digest)
@@ -119,7 +121,7 @@ class Admission:
             raise QueueFull(
                 f"{waiting} requests are waiting or in work, the limit is {places}: try again later"
             )
-        held = jobs.payload_bytes + sum(each.request.nbytes for each in self.entering.values())
+        held = jobs.payload_bytes + sum(each.payload_bytes for each in self.entering.values())
         if held + request.nbytes > room:
             raise QueueFull(
                 f"{waiting} requests with {held} bytes are waiting or in work; with {request.nbytes} more the limit "
@@ -130,7 +132,9 @@ class Admission:
         self._room(request)
         if self.state.draining:
             raise Unavailable("the service stops: submit it again when it is back")
-        entering = Entering(request, digest, asyncio.get_running_loop().create_future())
+        entering = Entering(
+            request, digest, asyncio.get_running_loop().create_future(), request.nbytes
+        )
         self.entering[request.id] = entering
         try:
             critical = request.priority is Priority.CRITICAL
@@ -216,7 +220,9 @@ class Admission:
 
     def take_up(self, job: Job, proved: dict[int, PartProof] | None = None) -> Live:
         """A job that the journal has is one of the engine's from here on, with what is proved of it."""
-        live = Live(job, asyncio.get_running_loop().create_future(), proved or {})
+        live = Live(
+            job, asyncio.get_running_loop().create_future(), proved or {}, job.request.nbytes
+        )
         self.state.jobs.add(live)
         self.state.history.submitted(job)
         self._arrive(live)

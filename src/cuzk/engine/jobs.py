@@ -26,6 +26,9 @@ class Live:
     done: asyncio.Future[None]
     """Set when it has ended and the journal knows, or when the engine stops."""
     proved: dict[int, PartProof] = field(default_factory=dict)
+    payload_bytes: int = 0
+    unbegun: Waiting | None = None
+    """As the scheduler sees it until something is begun of it."""
     waiters: int = 0
     """Clients that wait for its end."""
     preparing: str = ""
@@ -81,6 +84,8 @@ class Live:
         """
         if self.ending or self.finishing:
             return None
+        if self.unbegun is not None:
+            return self.unbegun
         job = self.job
         ready = tuple(
             part.number
@@ -100,7 +105,7 @@ class Live:
             proved=len(self.proved),
             prepared_on=job.prepared_on,
             preparing_on=self.preparing,
-            payload_bytes=job.request.nbytes,
+            payload_bytes=self.payload_bytes,
         )
 
 
@@ -125,10 +130,12 @@ class Jobs:
             self.begun[job.id] = live
         else:
             self.groups.setdefault((job.circuit, job.priority), {})[job.id] = live
+            live.unbegun = live.waiting()
 
     def begin(self, live: Live) -> None:
         """Work on it begins: it never goes back to its group."""
         self._leave_group(live)
+        live.unbegun = None
         self.begun[live.job.id] = live
 
     def remove(self, live: Live) -> None:
@@ -148,7 +155,7 @@ class Jobs:
     @property
     def payload_bytes(self) -> int:
         """Of all that have not ended."""
-        return sum(live.job.request.nbytes for live in self.live.values())
+        return sum(live.payload_bytes for live in self.live.values())
 
     def candidates(self, heads: int, losses: int) -> Iterator[Live]:
         """All that have begun, and the first ``heads`` of every group.
@@ -199,8 +206,9 @@ def rank(live: Live, policy: Policy, now: float) -> tuple[int, int]:
 
 def _before(group: dict[str, Live], mine: tuple[int, int], policy: Policy, now: float) -> int:
     """How many of a group, which is sorted, come before ``mine``: mostly none or all."""
-    if rank(next(reversed(group.values())), policy, now) < mine:
-        return len(group)
+    last = rank(next(reversed(group.values())), policy, now)
+    if last <= mine:
+        return len(group) - (last == mine)
     count = 0
     for live in group.values():
         if rank(live, policy, now) >= mine:
