@@ -49,6 +49,7 @@ def flat(folder: Path, count: int) -> None:
         tracemalloc.start()
         await wave(world, "warm", count)
         await world.quiet()
+        await asyncio.sleep(700)  # its spans are forgotten with the next ones
         forget(world)
         objects = alive()
         before, _ = tracemalloc.get_traced_memory()
@@ -57,7 +58,7 @@ def flat(folder: Path, count: int) -> None:
         forget(world)
         assert alive() == objects
         grown = tracemalloc.get_traced_memory()[0] - before
-        assert grown < 100 * count, f"{grown} bytes for {count} jobs"  # a payload is 900
+        assert grown < 40_000 + 20 * count, f"{grown} bytes for {count} jobs"  # a payload is 900
         assert snapshot.totals[0].submitted == 2 * count
         assert len(snapshot.jobs) == SHOWN
 
