@@ -58,7 +58,7 @@ def flat(folder: Path, count: int) -> None:
         forget(world)
         assert alive() == objects
         grown = tracemalloc.get_traced_memory()[0] - before
-        assert grown < 40_000 + 20 * count, f"{grown} bytes for {count} jobs"  # a payload is 900
+        assert grown < 20_000 + 20 * count, f"{grown} bytes for {count} jobs"  # a payload is 900
         assert snapshot.totals[0].submitted == 2 * count
         assert len(snapshot.jobs) == SHOWN
 
@@ -67,7 +67,7 @@ def flat(folder: Path, count: int) -> None:
         world.worker.events.clear()
         world.worker.proofs.clear()
 
-    policy = EnginePolicy(shown=SHOWN, keep=600, keep_count=100, limits=HOST)
+    policy = EnginePolicy(shown=SHOWN, keep=100_000, keep_count=50, limits=HOST)
     circuit = Circuit(partitions=2, load=1, prepare=0.1, prove=1, finish=0.1)
     try:
         play(folder, scenario, {"a": circuit, "b": circuit}, policy)
