@@ -217,8 +217,8 @@ def test_status_for_people(script: Script, run: Run) -> None:
     assert lines[0] == "cuzk 0.1.0, process 77, up 1 min: 17 done, 1 failed, 2 cancelled"
     assert "cpu A processor, 2 threads 1.0 MiB resident idle" in lines
     assert "cuda:0 - 0 B resident NOT READY: no driver" in lines
-    assert "cubic warm on cpu 3.0 MiB" in lines
-    assert any(line.startswith("gone NOT READY: gone.zkey: not there") for line in lines)
+    assert "cubic 3.0 MiB warm on cpu" in lines
+    assert "gone - NOT READY: gone.zkey: not there" in lines
     assert "host 1.0 GiB of 8.0 GiB reserved" in lines
     assert "queue: 5 waiting (at most 1000), 1 in work" in lines
     assert "j cubic normal place 2 0/10 1 h 5 min" in lines

@@ -39,6 +39,7 @@ MODULES = {
     "preload": "client",
     "prove": "prove",
     "ptau": "keys",
+    "serve": "serve",
     "setup": "keys",
     "status": "service_status",
     "submit": "client",

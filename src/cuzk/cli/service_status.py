@@ -129,8 +129,8 @@ def _workers(state: State) -> Iterator[list[str]]:
 def _keys(state: State) -> Iterator[list[str]]:
     for key in state["keys"]:
         where = f"on {key['worker']}" if key["worker"] else ""
-        tier = f"NOT READY: {key['fault']}" if key["fault"] else key["tier"]
-        yield [key["circuit"], tier, where, size(key["bytes"]) if key["bytes"] else ""]
+        tier = f"NOT READY: {key['fault']}" if key["fault"] else f"{key['tier']} {where}".rstrip()
+        yield [key["circuit"], size(key["bytes"]) if key["bytes"] else "", tier]
 
 
 def _memories(state: State) -> Iterator[list[str]]:
@@ -149,7 +149,7 @@ def _queue(live: list[State]) -> Iterator[list[str]]:
 
 def _indented(rows: Iterator[list[str]]) -> list[str]:
     found = [[_clean(cell) for cell in row] for row in rows]
-    return [f"  {line}" for line in table(found)] if found else ["  none"]
+    return [f"  {line}" for line in table(found, words=True)] if found else ["  none"]
 
 
 def _clean(text: str) -> str:

@@ -43,12 +43,12 @@ def one_line(message: str) -> str:
     )
 
 
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Columns aligned, the first to the left and the others to the right."""
+def table(rows: Sequence[Sequence[str]], *, words: bool = False) -> list[str]:
+    """Columns aligned, the first to the left and the others to the right, where numbers belong; ``words``: all left."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
+            cell.ljust(width) if column == 0 or words else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in rows

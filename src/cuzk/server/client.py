@@ -140,7 +140,8 @@ class Client:
 
         With an ``id`` a repeat of the same request gets the same job or its proof; without one the job ends with this
         call. ``priority``: "low", "normal", "high", "critical", or "" for the kind's own. ``deadline``: seconds after
-        which the job is given up: DeadlineExceeded. UnsatisfiedError where the witness breaks the circuit.
+        which the job is given up: DeadlineExceeded. UnsatisfiedError, or ProofError where the service has no .r1cs of the
+        circuit, where the witness breaks it.
         """
         return self.prove(_circuit_request(circuit, witness, id or "", priority, deadline))
 

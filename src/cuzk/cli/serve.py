@@ -1,0 +1,260 @@
+"""``cuzk serve``: from settings to a daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cuzk.catalogue.catalogue import Catalogue
+from cuzk.cli.app import cuzk_group, environment
+from cuzk.cli.options import FILE
+from cuzk.cli.systemd import manager, start_log
+from cuzk.cli.terminal import one_line, say, size, table
+from cuzk.config import MemorySettings, Settings, read_settings
+from cuzk.config.reading import settings as validated
+from cuzk.engine.catalogue import CircuitEntry
+from cuzk.engine.engine import Engine
+from cuzk.engine.journal import Journal
+from cuzk.engine.limits import host_limit, host_memory, pinned_limit
+from cuzk.engine.policy import EnginePolicy
+from cuzk.engine.process import ProcessWorker
+from cuzk.errors import DeviceUnavailable, FormatError
+from cuzk.server.daemon import run_daemon
+
+LOG = logging.getLogger("cuzk.serve")
+DRIVER = Path("/proc/driver/nvidia")
+COUNT = "from cuzk.backends.cuda.device import device_count; print(device_count())"
+COUNT_SECONDS = 60.0
+
+
+@cuzk_group.command("serve", short_help="The proving service.")
+@click.option(
+    "--config",
+    type=FILE,
+    help="Settings (examples/cuzk.toml has them all); options go before them.",
+)
+@click.option(
+    "--listen",
+    metavar="HOST:PORT|unix:///PATH",
+    help="Where requests come in; 127.0.0.1:9820 if not given.",
+)
+@click.option(
+    "--status",
+    metavar="HOST:PORT|off",
+    help="Where the status page is; 127.0.0.1:9821 if not given.",
+)
+@click.option(
+    "--state",
+    type=FILE,
+    metavar="DIR",
+    help="The journal's folder; ~/.local/state/cuzk if not given.",
+)
+@click.option(
+    "--circuit",
+    "circuits",
+    multiple=True,
+    metavar="ID=KEY",
+    help="Serve circom's circuit with this .zkey under this name; may be given several times.",
+)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="auto|cpu|cuda|cuda:N|cuda:GPU-UUID",
+    help="Devices to prove on; every GPU, else the CPU, if not given.",
+)
+@click.option("--threads", type=click.IntRange(min=1), help="CPU threads of each device's process.")
+@click.option(
+    "--check", is_flag=True, help="Look at settings and keys, say what is found, and end."
+)
+def serve_command(
+    config: Path | None,
+    listen: str | None,
+    status: str | None,
+    state: Path | None,
+    circuits: tuple[str, ...],
+    devices: tuple[str, ...],
+    threads: int | None,
+    check: bool,
+) -> None:
+    """Keep keys loaded and turn requests into verified proofs, until SIGTERM or Ctrl-C.
+
+    A first signal lets accepted requests end (the setting `drain`), a second one stops at once; what is unfinished is
+    done after the next start. With --check: exit status 0 where the settings are valid, whether or not every circuit
+    is ready.
+    """
+    given: dict[str, dict[str, Any]] = {
+        "daemon": {
+            "listen": listen,
+            "status_listen": "" if status == "off" else status,
+            "state": state,
+        },
+        "devices": {"use": list(devices) or None, "threads": threads},
+    }
+    settings = settle(config, given, circuits)
+    catalogue = Catalogue(settings.circuits, settings.filecoin)
+    if check:
+        say("\n".join(circuit_lines(catalogue.entries())))
+        return
+    start_log(settings.daemon.log_level)
+    try:
+        left = serve(settings, catalogue)
+    except KeyboardInterrupt:  # before the daemon hears signals by itself
+        left = 0
+    if left:
+        LOG.warning("ended; %d jobs are unfinished: the next start goes on with them", left)
+    else:
+        LOG.info("ended; nothing is unfinished")
+
+
+def settle(
+    config: Path | None, given: dict[str, dict[str, Any]], circuits: tuple[str, ...]
+) -> Settings:
+    """Of a file and of options, which go before it; FormatError."""
+    found = read_settings(config) if config is not None else Settings()
+    tables = found.model_dump(by_alias=True)
+    parameters = environment().parameters
+    if parameters is not None and "parameters" not in found.filecoin.model_fields_set:
+        tables["filecoin"]["parameters"] = parameters
+    for name, values in given.items():
+        tables[name] |= {key: value for key, value in values.items() if value is not None}
+    tables["circuit"] = [*tables["circuit"], *(_circuit(text) for text in circuits)]
+    return validated(tables, Path.cwd(), "options" if config is None else f"{config} and options")
+
+
+def _circuit(text: str) -> dict[str, Any]:
+    name, equals, key = text.partition("=")
+    if not equals or not name or not key:
+        raise FormatError(f"--circuit: expected ID=KEY, found {text!r}")
+    return {"id": name, "kind": "circom", "key": key}
+
+
+def circuit_lines(entries: list[CircuitEntry]) -> list[str]:
+    """A table of the circuits, and what is wrong with those that are not ready."""
+    if not entries:
+        return ["no circuits: give --circuit ID=KEY, or a [[circuit]] in the settings"]
+    rows = [["circuit", "kind", "key", "size", ""]]
+    for entry in entries:
+        state = "NOT READY" if entry.fault else "ready"
+        rows.append([entry.id, entry.kind, entry.key, size(entry.key_bytes), state])
+    faults = [one_line(f"{entry.id}: NOT READY: {entry.fault}") for entry in entries if entry.fault]
+    return [*(one_line_cells(rows)), *faults]
+
+
+def one_line_cells(rows: list[list[str]]) -> list[str]:
+    """A table whose cells may hold anything."""
+    return table([[one_line(cell) for cell in row] for row in rows], words=True)
+
+
+def serve(settings: Settings, catalogue: Catalogue) -> int:
+    """Until it is stopped; how many jobs are left."""
+    devices = usable_devices(settings.devices.use)
+    limits = memory_limits(settings.memory, devices)
+    journal = Journal(settings.daemon.state)
+    try:
+        LOG.info("journal: %s", settings.daemon.state)
+        workers = [
+            ProcessWorker(
+                device,
+                device,
+                catalogue,
+                threads=settings.devices.threads,
+                lanes=settings.devices.lanes,
+            )
+            for device in devices
+        ]
+        LOG.info("devices: %s; host memory at most %s", ", ".join(devices), size(limits["host"]))
+        for entry in catalogue.entries():
+            if entry.fault:
+                LOG.warning("circuit %s: NOT READY: %s", entry.id, entry.fault)
+            else:
+                LOG.info("circuit %s: %s, %s", entry.id, entry.key, size(entry.key_bytes))
+        engine = Engine(catalogue, workers, journal, policy(settings, catalogue, devices, limits))
+        return asyncio.run(run_daemon(engine, journal, settings, manager()))
+    finally:
+        journal.close()
+
+
+def policy(
+    settings: Settings, catalogue: Catalogue, devices: list[str], limits: dict[str, int]
+) -> EnginePolicy:
+    """The engine's settings."""
+    queue = settings.queue
+    return EnginePolicy(
+        queue_limit=queue.limit,
+        queue_bytes=queue.bytes,
+        critical_places=queue.critical,
+        ageing=queue.ageing,
+        keep=queue.keep,
+        losses=queue.losses,
+        limits=limits,
+        headroom=headroom(settings.memory, catalogue, devices, limits),
+        lanes=settings.devices.lanes,
+    )
+
+
+def memory_limits(memory: MemorySettings, devices: list[str]) -> dict[str, int]:
+    """Bytes of "host", "pinned" and, where the settings have a number, each GPU; of others their workers know it."""
+    host = host_limit(host_memory(), memory.margin) if memory.host is None else memory.host
+    limits = {
+        "host": host,
+        "pinned": pinned_limit(host) if memory.pinned is None else memory.pinned,
+    }
+    if memory.device is not None:
+        limits |= {device: memory.device for device in devices if device != "cpu"}
+    return limits
+
+
+def headroom(
+    memory: MemorySettings, catalogue: Catalogue, devices: list[str], limits: dict[str, int]
+) -> dict[str, int]:
+    """What is kept for CRITICAL jobs: of the host's memory what the settings say, or else what one WinningPoSt
+    takes, of each memory, but no more than half of it."""
+    if memory.headroom is not None:
+        return {"host": memory.headroom}
+    kept: dict[str, int] = {}
+    for entry in catalogue.entries():
+        if entry.fault or entry.kind != "winning-post":
+            continue
+        for device in devices:
+            needs = catalogue.needs(entry.id, device)
+            for name in {*needs.key, *needs.partition}:
+                taken = needs.key.get(name, 0) + needs.partition.get(name, 0)
+                kept[name] = max(kept.get(name, 0), taken)
+    return {name: min(taken, limits.get(name, 2 * taken) // 2) for name, taken in kept.items()}
+
+
+def usable_devices(use: tuple[str, ...]) -> list[str]:
+    """Names of workers; DeviceUnavailable for GPUs that must not be used or of which there are none.
+
+    GPUs are counted in another process: this one never loads the driver.
+    """
+    if use == ("auto",):
+        if environment().no_gpu or not DRIVER.exists():
+            return ["cpu"]
+        counted = _count()
+        return [f"cuda:{number}" for number in range(counted)] or ["cpu"]
+    found: list[str] = []
+    for name in (environment().device(name) if name.startswith("cuda") else name for name in use):
+        count = _count() if name == "cuda" else 0
+        if name == "cuda" and not count:
+            raise DeviceUnavailable("--device cuda: no GPU can be used; `cuzk doctor` says why")
+        found += [f"cuda:{number}" for number in range(count)] if name == "cuda" else [name]
+    return list(dict.fromkeys(found))
+
+
+def _count() -> int:
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT],
+        capture_output=True,
+        timeout=COUNT_SECONDS,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    return int(done.stdout) if done.returncode == 0 else 0
