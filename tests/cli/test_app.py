@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command import COMMAND, cuzk, environment, error_line
 
 import cuzk.cli.app as app
+from command import COMMAND, cuzk, environment, error_line
 from cuzk import __version__, _core
 from cuzk.errors import CuzkError, OutOfMemory, UnsatisfiedError
 

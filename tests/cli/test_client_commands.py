@@ -14,9 +14,9 @@ from typing import Any
 
 import grpc
 import pytest
-from command import COMMAND, environment
 
 import cuzk.cli.app as app
+from command import COMMAND, environment
 from cuzk.server.proving_pb2 import (
     AwaitProofResponse,
     CancelProofResponse,

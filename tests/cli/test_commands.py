@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command import COMMAND, cuzk, environment, error_line
 from files import files
 
 import cuzk.cli.app as app
 from circuits import cubic
+from command import COMMAND, cuzk, environment, error_line
 from cuzk import _core
 from cuzk.cli.prove import _report_lines
 from cuzk.curves import BLS12_381, CURVES, Curve

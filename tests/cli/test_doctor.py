@@ -2,10 +2,10 @@ import json
 import re
 
 import pytest
-from command import cuzk
 from py_ecc import optimized_bls12_381, optimized_bn128
 
 import cuzk.doctor as doctor
+from command import cuzk
 from cuzk import _core
 from cuzk.curves import CURVES
 from emulator.driver import FakeDriver, install

@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 
 import pytest
-from command import cuzk
 from files import files, sections
 
+from command import cuzk
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.errors import FormatError
 from cuzk.formats.bellman import vk_bytes, write_proof_bytes

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command import cuzk, error_line
 from files import POWER, files, sections, wtns_bytes
 
 import cuzk.cli.app as app
 from circuits import chain
+from command import cuzk, error_line
 from cuzk.curves import CURVES, Curve
 from cuzk.formats.iden3.r1cs import write_r1cs
 from cuzk.inspect import inspect

@@ -11,12 +11,11 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from command import cuzk, error_line
 from files import files, folder, wtns_bytes
-from served import Served, serve
 
 import cuzk as library
 from circuits import cubic
+from command import cuzk, error_line
 from cuzk.config import Settings
 from cuzk.curves import CURVES
 from cuzk.errors import CircuitError, CuzkError, FormatError, ProofError
@@ -25,6 +24,7 @@ from cuzk.formats.iden3.zkey_writer import write_zkey
 from cuzk.prover.session import Prover
 from cuzk.server.client import Client
 from cuzk.setup import make_powers_of_tau, setup
+from served import Served, serve
 
 KEYS = {"bn": "bn254", "bls": "bls12_381", "own": "bn254"}  # circuit -> curve
 

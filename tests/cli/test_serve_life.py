@@ -16,13 +16,12 @@ from urllib.request import urlopen
 
 import psutil
 import pytest
-from command import cuzk, error_line
 from files import files
-from served import PATIENCE, Served, serve
 
 import cuzk as library
 import cuzk.cli.app as app
 from circuits import chain
+from command import cuzk, error_line
 from cuzk.curves import BN254
 from cuzk.errors import Unavailable
 from cuzk.formats.iden3.wtns import write_wtns
@@ -30,6 +29,7 @@ from cuzk.formats.iden3.zkey_writer import write_zkey
 from cuzk.groth16 import VerifyingKey
 from cuzk.server.client import Client
 from cuzk.setup import make_powers_of_tau, setup
+from served import PATIENCE, Served, serve
 
 JOBS = [f"job-{number}" for number in range(12)]
 SOON = 5.0  # seconds

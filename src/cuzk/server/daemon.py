@@ -100,10 +100,10 @@ async def _serve(
     rpc = await serve_rpc(
         engine,
         settings,
-        listening,
         spool=journal.spool,
         status_json=status_json,
         metrics_text=metrics_text,
+        listening=listening,
     )
     LOG.info("listens at %s", rpc.address)
     manager.say("READY=1")

@@ -60,8 +60,11 @@ async def serve_rpc(
     spool: Callable[[int], Spool],
     status_json: Callable[[Snapshot], bytes],
     metrics_text: Callable[[Snapshot], str],
+    listening: Listening | None = None,
 ) -> RpcServer:
-    """Listen at ``daemon.listen``. ``spool``: the journal's, given a message's size. FormatError, Unavailable."""
+    """Listen at ``daemon.listen``, or at what is bound already. ``spool``: the journal's, given a message's size.
+    FormatError, Unavailable.
+    """
     security = settings.security
     token = read_token(security.token_file) if security.token_file else None
     tls = None
@@ -84,7 +87,8 @@ async def serve_rpc(
     )
     gatekeeper = Gatekeeper(token, Calls(security.client_requests))
     listen(server, RecvRequest, gatekeeper)
-    listening = bind(address(settings.daemon.listen), wide=security.allow_remote)
+    if listening is None:
+        listening = bind(address(settings.daemon.listen), wide=security.allow_remote)
     try:
         await server.start(sock=listening.socket, ssl=tls)
     except BaseException:
