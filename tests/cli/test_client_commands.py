@@ -252,6 +252,40 @@ def test_a_watch_needs_a_terminal(run: Run) -> None:
     )
 
 
+def test_a_watch_looks_again_until_it_is_interrupted(script: Script, address: str) -> None:
+    states = iter([STATE, STATE | {"process": 4711}])
+    last = json.dumps(STATE | {"process": 4711}).encode()
+
+    def look(*_: Any) -> GetStatusResponse:
+        state = next(states, None)
+        return GetStatusResponse(status_json=json.dumps(state).encode() if state else last)
+
+    script.answers["GetStatus"] = look
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, "status", "--watch"],
+        env=environment(
+            {"CUZK_ADDRESS": address, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
+        ),
+        stdout=theirs,
+        stderr=theirs,
+        stdin=subprocess.DEVNULL,
+    )
+    try:
+        os.close(theirs)
+        shown = _until(ours, "process 4711")
+        process.send_signal(signal.SIGINT)
+        shown += _until(ours, None)
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    assert "process 77" in shown
+    assert "Traceback" not in shown
+    assert "\\x1b[2J: <script> why" in shown
+
+
 def test_nobody_is_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     address = f"unix://{tmp_path}/none"
     assert app.run(["status", "--address", address]) == 3

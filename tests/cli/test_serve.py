@@ -24,7 +24,7 @@ from cuzk.formats.iden3.zkey_writer import write_zkey
 from cuzk.prover.session import Prover
 from cuzk.server.client import Client
 from cuzk.setup import make_powers_of_tau, setup
-from served import Served, serve
+from daemon_process import Served, serve
 
 KEYS = {"bn": "bn254", "bls": "bls12_381", "own": "bn254"}  # circuit -> curve
 

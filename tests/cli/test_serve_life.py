@@ -29,7 +29,7 @@ from cuzk.formats.iden3.zkey_writer import write_zkey
 from cuzk.groth16 import VerifyingKey
 from cuzk.server.client import Client
 from cuzk.setup import make_powers_of_tau, setup
-from served import PATIENCE, Served, serve
+from daemon_process import PATIENCE, Served, serve
 
 JOBS = [f"job-{number}" for number in range(12)]
 SOON = 5.0  # seconds

@@ -16,8 +16,8 @@ from command import cuzk
 from cuzk.filecoin.parameters import parameters_named
 from cuzk.filecoin.registered import registered
 from cuzk.server.proving_pb2 import ProofKind, SubmitProofResponse
+from daemon_process import serve
 from one_answer import Script, serving
-from served import serve
 
 WINDOW = registered("post", "StackedDrgWindow2KiBV1")
 

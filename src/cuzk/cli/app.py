@@ -2,7 +2,7 @@
 
 Exit status: 0 done (verify: valid); 1 the proof or the witness is not valid; 2 bad input, bad option,
 bad file, and an internal error (a bug: one line as well, ``CUZK_DEBUG=1`` shows the traceback);
-3 the device or memory asked for is not there; 130 interrupted.
+3 the device, memory or proving service asked for is not there; 130 interrupted.
 With ``--json`` standard output is a single object in every case: the result, or ``error`` with ``code``
 and ``message``.
 """
@@ -82,7 +82,7 @@ def _print_version(ctx: click.Context, _parameter: click.Parameter, wanted: bool
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 done (verify: valid), 1 the proof or the witness is not valid, 2 bad input or "
-    "option, 3 the device or memory is not there, 130 interrupted.",
+    "option, 3 the device, memory or service is not there, 130 interrupted.",
 )
 @click.option(
     "--version",

@@ -31,6 +31,7 @@ LOG = logging.getLogger("cuzk.serve")
 DRIVER = Path("/proc/driver/nvidia")
 COUNT = "from cuzk.backends.cuda.device import device_count; print(device_count())"
 COUNT_SECONDS = 60.0
+NO_CIRCUITS = "no circuits: give --circuit ID=KEY, or a [[circuit]] in the settings"
 
 
 @cuzk_group.command("serve", short_help="The proving service.")
@@ -138,7 +139,7 @@ def _circuit(text: str) -> dict[str, Any]:
 def circuit_lines(entries: list[CircuitEntry]) -> list[str]:
     """A table of the circuits, and what is wrong with those that are not ready."""
     if not entries:
-        return ["no circuits: give --circuit ID=KEY, or a [[circuit]] in the settings"]
+        return [NO_CIRCUITS]
     rows = [["circuit", "kind", "key", "size", ""]]
     for entry in entries:
         state = "NOT READY" if entry.fault else "ready"
@@ -170,7 +171,10 @@ def serve(settings: Settings, catalogue: Catalogue) -> int:
             for device in devices
         ]
         LOG.info("devices: %s; host memory at most %s", ", ".join(devices), size(limits["host"]))
-        for entry in catalogue.entries():
+        entries = catalogue.entries()
+        if not entries:
+            LOG.warning(NO_CIRCUITS)
+        for entry in entries:
             if entry.fault:
                 LOG.warning("circuit %s: NOT READY: %s", entry.id, entry.fault)
             else:
