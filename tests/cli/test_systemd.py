@@ -6,6 +6,8 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
 from pathlib import Path
 
 import pytest
@@ -17,37 +19,38 @@ EVENT = logging.makeLogRecord(
 )
 
 
-@pytest.fixture
-def stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+@contextmanager
+def stderr_to(path: Path) -> Iterator[str]:
     """What JOURNAL_STREAM would say of standard error."""
-    file = (tmp_path / "log").open("w")
-    monkeypatch.setattr(sys, "stderr", file)
-    found = os.fstat(file.fileno())
-    return f"{found.st_dev}:{found.st_ino}"
+    with path.open("w") as file, redirect_stderr(file):
+        found = os.fstat(file.fileno())
+        yield f"{found.st_dev}:{found.st_ino}"
 
 
 def test_an_event_is_one_line_whatever_is_in_it(
-    stream: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("JOURNAL_STREAM", "1:1")  # somebody else's
-    assert not to_journal()
-    line = Lines().format(EVENT)
+    with stderr_to(tmp_path / "log") as stream:
+        monkeypatch.setenv("JOURNAL_STREAM", "1:1")  # somebody else's
+        assert not to_journal()
+        line = Lines().format(EVENT)
+        monkeypatch.setenv("JOURNAL_STREAM", stream)
+        assert Lines().format(EVENT) == "<4>cuzk.engine: job evil <3>\\x1b[2J"
     assert re.fullmatch(
         r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d warning cuzk\.engine: job evil <3>\\x1b\[2J", line
     )
-    monkeypatch.setenv("JOURNAL_STREAM", stream)
-    assert Lines().format(EVENT) == "<4>cuzk.engine: job evil <3>\\x1b[2J"
 
 
-def test_a_traceback_is_one_line(stream: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JOURNAL_STREAM", stream)
+def test_a_traceback_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         raise ValueError("why")
     except ValueError:
         record = logging.makeLogRecord(
             {"levelname": "ERROR", "name": "n", "exc_info": sys.exc_info()}
         )
-    line = Lines().format(record)
+    with stderr_to(tmp_path / "log") as stream:
+        monkeypatch.setenv("JOURNAL_STREAM", stream)
+        line = Lines().format(record)
     assert line.startswith("<3>n: ")
     assert "ValueError: why" in line
     assert "\n" not in line

@@ -123,10 +123,18 @@ def test_a_window_post_through_a_daemon(
         '[devices]\nuse = ["cpu"]\n[[circuit]]\nid = "window-2KiB"\nkind = "filecoin"\n'
     )
     with serve("--config", tmp_path / "cuzk.toml") as served:
-        given = ["5.vproof", "9.vproof", "--statement", stated, "--wait", "-o", "post.bin"]
+        given: list[str | Path] = [
+            "5.vproof",
+            "9.vproof",
+            "--statement",
+            stated,
+            "--wait",
+            "-o",
+            "post.bin",
+        ]
         done = cuzk("filecoin", "submit", *given, "--address", served.address, cwd=tmp_path)
         assert (done.status, done.out) == (0, ""), done.err
-        turned = ["9.vproof", "5.vproof", "--statement", stated, "--wait"]
+        turned: list[str | Path] = ["9.vproof", "5.vproof", "--statement", stated, "--wait"]
         other = cuzk("filecoin", "submit", *turned, "--address", served.address, cwd=tmp_path)
         assert other.status in (1, 2), other
     assert Path("post.bin").stat().st_size == 192

@@ -24,7 +24,6 @@ from cuzk.errors import DeviceUnavailable
 from cuzk.server.listen import Listening, bind
 from cuzk.server.metrics import metrics_text
 from cuzk.server.rpc_server import serve_rpc
-from cuzk.server.security import read_token
 from cuzk.server.status_json import status_json
 from cuzk.server.web_server import serve_web
 
@@ -129,20 +128,11 @@ def _expect_a_device(engine: Engine) -> None:
 
 
 async def _status_page(engine: Engine, settings: Settings, ending: AsyncExitStack) -> None:
-    if not settings.daemon.status_listen:
-        return
-    security = settings.security
-    token = read_token(security.token_file) if security.token_file else ""
-    web = await serve_web(
-        engine,
-        address(settings.daemon.status_listen),
-        token=token,
-        certificate=security.tls_certificate,
-        key=security.tls_key,
-    )
-    ending.push_async_callback(web.close)
-    scheme = "https" if security.tls_certificate else "http"
-    LOG.info("status page: %s://%s", scheme, web.address)
+    if settings.daemon.status_listen:
+        web = await serve_web(engine, settings)
+        ending.push_async_callback(web.close)
+        scheme = "https://" if settings.security.tls_certificate else "http://"
+        LOG.info("status page: %s", web.address if ":/" in web.address else scheme + web.address)
 
 
 async def _before(work: Coroutine[Any, Any, object], event: asyncio.Event) -> bool:
