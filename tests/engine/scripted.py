@@ -161,6 +161,7 @@ class ScriptedCatalogue:
 
     def __init__(self, circuits: dict[str, Circuit]) -> None:
         self.circuits = circuits
+        self.gone = False
 
     def entries(self) -> list[CircuitEntry]:
         return [
@@ -184,6 +185,8 @@ class ScriptedCatalogue:
 
     def needs(self, circuit: str, device: str) -> Needs:  # noqa: ARG002
         spec = self.circuits[circuit]
+        if self.gone:
+            raise NotReady(f"{circuit}: {circuit}.zkey: no such file")
         key = gib(spec.key)
         key["host"] = key.get("host", 0) + spec.estimate * GIB
         return Needs(key, gib(spec.partition))

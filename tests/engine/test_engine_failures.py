@@ -17,6 +17,7 @@ from cuzk.errors import (
     EngineError,
     FormatError,
     KernelError,
+    NotReady,
     OutOfMemory,
     ProofError,
     Unavailable,
@@ -392,3 +393,53 @@ def test_log_lines_escape_what_was_sent(tmp_path: Path, caplog: pytest.LogCaptur
         assert "WITNESS" not in line
     words = [line.split()[0] for line in lines]
     assert words == ["accepted", "loaded", "started", "partition", "done"]
+
+
+def test_a_file_that_is_gone_fails_its_jobs_and_is_looked_at_again(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        loading = asyncio.ensure_future(world.engine.preload("small"))  # one at a time
+        await world.engine.submit(world.request("a"))
+        accepted = world.request("b", "big")
+        await world.engine.submit(accepted)
+        world.engine._state.forget_sizes("big")
+        world.catalogue.gone = True
+        view, _ = await world.engine.result("b")
+        assert (view.code, view.message) == ("not-ready", "big: big.zkey: no such file")
+        await loading
+        text = await raised(NotReady, world.engine.submit(world.request("c", "big")))
+        assert text == "big: big.zkey: no such file"
+        assert await world.proof("a") == expected_proof(world.request("a"), 1)
+        world.catalogue.gone = False
+        await world.engine.submit(accepted)
+        assert await world.proof("b") == expected_proof(accepted, 3)
+        await world.quiet()
+
+    play(tmp_path, scenario, {"small": Circuit(), **BIG})
+
+
+def test_a_worker_that_is_not_back_refuses_with_unavailable(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        world.worker.revival = 100
+        world.worker.die()
+        text = await raised(Unavailable, world.engine.submit(world.request("a")))
+        assert text.startswith("no device works: worker cpu does not run")
+        await asyncio.sleep(101)
+        await world.engine.submit(world.request("a"))
+        await world.proof("a")
+        await world.quiet()
+
+    play(tmp_path, scenario)
+
+
+def test_a_submission_in_the_middle_of_a_stop_is_refused(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        world.journal.gate = asyncio.Event()
+        task = asyncio.ensure_future(world.engine.submit(world.request("a")))
+        while not world.journal.accepted:
+            await asyncio.sleep(0.001)
+        await world.engine.stop()
+        assert (
+            await raised(Unavailable, task) == "the service stops: submit it again when it is back"
+        )
+
+    play(tmp_path, scenario)

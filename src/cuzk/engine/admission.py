@@ -33,6 +33,7 @@ from cuzk.errors import (
     WorkerLost,
 )
 
+STOPS = "the service stops: submit it again when it is back"
 HASHED_HERE = 256 << 10  # bytes: 0.25 ms of the event loop; more is for a thread
 
 
@@ -86,7 +87,7 @@ class Admission:
 
     def _route(self, request: Request) -> Route:
         if self.state.draining:
-            raise Unavailable("the service stops: submit it again when it is back")
+            raise Unavailable(STOPS)
         route = self.state.catalogue.route(request)
         self._room(request)
         return route
@@ -103,7 +104,7 @@ class Admission:
                 return job_view(live, state, place)
             await asyncio.wait([live.done])
             if live.job.outcome is None:
-                raise Unavailable("the service stops: submit it again when it is back")
+                raise Unavailable(STOPS)
         stored = self.endings.stored(request.id)
         if stored is None or stored[2].state is not Stage.DONE:
             return None
@@ -131,21 +132,16 @@ class Admission:
     async def _enter(self, request: Request, digest: bytes, route: Route) -> JobView:
         self._room(request)
         if self.state.draining:
-            raise Unavailable("the service stops: submit it again when it is back")
+            raise Unavailable(STOPS)
         entering = Entering(
             request, digest, asyncio.get_running_loop().create_future(), request.nbytes
         )
         self.entering[request.id] = entering
         try:
-            critical = request.priority is Priority.CRITICAL
-            error = impossible(
-                self.state, route.circuit, critical=critical, payload_bytes=request.nbytes
-            )
-            if error is not None:
-                raise error
+            self._expect_fitting(request, route.circuit)
             await self._check(request, route.circuit)
             if self.state.draining:
-                raise Unavailable("the service stops: submit it again when it is back")
+                raise Unavailable(STOPS)
         except BaseException as error:
             self._leave(entering, error)
             raise
@@ -153,11 +149,22 @@ class Admission:
         try:
             answer = await asyncio.shield(accepting)
         except asyncio.CancelledError:
+            if accepting.cancelled():
+                raise Unavailable(STOPS) from None
             entering.abandoned = True
             raise
         if isinstance(answer, CuzkError):
             raise answer
         return answer
+
+    def _expect_fitting(self, request: Request, circuit: str) -> None:
+        critical, nbytes = request.priority is Priority.CRITICAL, request.nbytes
+        error = impossible(self.state, circuit, critical=critical, payload_bytes=nbytes)
+        if error is not None:
+            self.state.forget_sizes(circuit)
+            error = impossible(self.state, circuit, critical=critical, payload_bytes=nbytes)
+        if error is not None:
+            raise error
 
     def _leave(self, entering: Entering, error: BaseException | None) -> None:
         """Let those that wait for the same id go on: with the same answer, or, cancelled, with their own try."""
@@ -173,10 +180,11 @@ class Admission:
         stations.sort(key=lambda s: (not s.alive, circuit not in s.keys, len(s.partitions)))
         lost: CuzkError = Unavailable(f"no device works: {self._faults()}")
         for station in stations:
+            alive = station.alive
             try:
                 await station.worker.check(request)
             except WorkerLost as error:
-                lost = error
+                lost = error if alive else Unavailable(f"no device works: {error}")
             except CuzkError:
                 raise
             except Exception as error:

@@ -148,7 +148,7 @@ class Endings:
             before = max(before, self._times[0])
         try:
             count = await asyncio.to_thread(self.state.journal.expire, before)
-        except CuzkError as error:
+        except Exception as error:  # the next time
             LOG.error("results cannot be forgotten: %s", error)
             return
         if count:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cuzk.engine.actions import Actions
-from cuzk.engine.admission import Admission, cancelled
+from cuzk.engine.admission import STOPS, Admission, cancelled
 from cuzk.engine.catalogue import Catalogue
 from cuzk.engine.endings import Endings
 from cuzk.engine.job import Outcome
@@ -215,7 +215,7 @@ class Engine:
             if entry.id == circuit and entry.fault:
                 raise NotReady(f"{circuit}: {entry.fault}")
         if self._state.draining:
-            raise Unavailable("the service stops")
+            raise Unavailable(STOPS)
         return await self._residency.preload(circuit)
 
     async def evict(self, circuit_or_alias: str) -> tuple[bool, int]:

@@ -6,7 +6,7 @@ from cuzk.engine.catalogue import Needs
 from cuzk.engine.fit import added, never_fits
 from cuzk.engine.state import State
 from cuzk.engine.view import View
-from cuzk.errors import CuzkError, NotReady, OutOfMemory
+from cuzk.errors import CuzkError, OutOfMemory
 
 
 def impossible(
@@ -19,10 +19,8 @@ def impossible(
             continue
         device = station.worker.device
         needs = state.need(circuit, device)
-        if needs is None:
-            reason = reason or NotReady(
-                f"{circuit}: its files cannot be read now: the log says why"
-            )
+        if isinstance(needs, CuzkError):
+            reason = reason or needs
             continue
         whole = Needs(needs.key, added(needs.partition, {"host": payload_bytes}))
         headroom = {} if critical else state.policy.headroom
@@ -57,7 +55,7 @@ def view(state: State, now: float) -> View:
         for station in stations
         for circuit in circuits | station.keys.keys()
         if not station.blocked(circuit, now)
-        and (need := state.need(circuit, station.worker.device)) is not None
+        and isinstance(need := state.need(circuit, station.worker.device), Needs)
     }
     return View(
         jobs=jobs,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
+from cuzk.engine.catalogue import Needs
 from cuzk.engine.endings import Endings
 from cuzk.engine.snapshot import SpanView
 from cuzk.engine.state import LOG, State, quoted
@@ -30,8 +31,8 @@ class Residency:
     ) -> asyncio.Task[Exception | None] | None:
         """Begin it; its task's result is the error that it failed with. None where there is no memory now."""
         needs = self.state.need(circuit, station.worker.device)
-        if needs is None:
-            self._failed(station, circuit, EngineError(f"{circuit}: its files cannot be read now"))
+        if isinstance(needs, CuzkError):
+            self._failed(station, circuit, needs)
             return None
         held = Held(circuit, f"key {circuit} on {station.name}", needs, self.state.clock())
         if not self.state.reserve(held.owner, needs.key, critical=critical):
@@ -55,7 +56,7 @@ class Residency:
             return WorkerLost(f"{station.name} died while it loaded {circuit}")
         now = state.clock()
         held.ready(loaded, now)
-        state.needs[circuit, station.worker.device] = loaded.needs
+        state.learn(circuit, station.worker.device, loaded.needs)
         state.hold(held.owner, loaded.needs.key)
         station.faults.pop(circuit, None)
         state.history.span(SpanView(station.name, "keys", f"load {circuit}", began, now))
@@ -94,7 +95,7 @@ class Residency:
             other
             for other in state.stations.values()
             if other is not station and other.alive and not other.blocked(circuit, now)
-            and state.need(circuit, other.worker.device) is not None
+            and isinstance(state.need(circuit, other.worker.device), Needs)
         ]  # fmt: skip
         if others:
             self._pause(fault, now + ELSEWHERE)
@@ -189,8 +190,8 @@ class Residency:
         """Close idle keys, the least recently used first, until one fits; why it does not, where all are not enough."""
         state = self.state
         needs = state.need(circuit, station.worker.device)
-        if needs is None:
-            return f"{circuit}: its files cannot be read now: the log says why"
+        if isinstance(needs, CuzkError):
+            return str(needs)
         lacking = state.lacking(needs.key)
         chosen: list[Held] = []
         for held in station.idle():

@@ -19,6 +19,7 @@ from cuzk.errors import CuzkError
 
 T = TypeVar("T")
 LOG = logging.getLogger("cuzk.engine")
+LOOK_AGAIN = 5.0  # seconds until files that could not be read are looked at again
 SHOWN = 80  # characters of what users sent, in a log line
 
 
@@ -48,8 +49,8 @@ class State:
         self.jobs = Jobs()
         self.ledgers = self._ledgers(policy.limits)
         self.history = History()
-        self.needs: dict[tuple[str, str], Needs] = {}
-        """(circuit, device): estimates, and real bytes of what was loaded once."""
+        self._needs: dict[tuple[str, str], tuple[Needs | CuzkError, float]] = {}
+        """(circuit, device): estimates, and real bytes of what was loaded once; errors, until when."""
         self.draining = False
         self._tasks: set[asyncio.Task[Any]] = set()
 
@@ -95,17 +96,28 @@ class State:
         """All that it has, if anything."""
         self.ledgers.release(owner)
 
-    def need(self, circuit: str, device: str) -> Needs | None:
-        """What a circuit takes on a device; None where its files cannot be looked at now."""
-        known = self.needs.get((circuit, device))
-        if known is None:
+    def need(self, circuit: str, device: str) -> Needs | CuzkError:
+        """What a circuit takes on a device, or why that cannot be said now: its files are gone."""
+        known = self._needs.get((circuit, device))
+        if known is None or (isinstance(known[0], CuzkError) and self.clock() >= known[1]):
+            needs: Needs | CuzkError
             try:
-                known = self.catalogue.needs(circuit, device)
+                needs = self.catalogue.needs(circuit, device)
             except CuzkError as error:
-                LOG.warning("sizes of %s on %s: %s", quoted(circuit), device, error)
-                return None
-            self.needs[circuit, device] = known
-        return known
+                LOG.warning("sizes of %s on %s: %s", quoted(circuit), device, quoted(str(error)))
+                needs = error
+            known = self._needs[circuit, device] = (needs, self.clock() + LOOK_AGAIN)
+        return known[0]
+
+    def learn(self, circuit: str, device: str, needs: Needs) -> None:
+        """Real bytes, of a key that was loaded."""
+        self._needs[circuit, device] = (needs, 0.0)
+
+    def forget_sizes(self, circuit: str) -> None:
+        """Its files may be others by now: they are looked at again, but where its key is loaded."""
+        for station in self.stations.values():
+            if circuit not in station.keys:
+                self._needs.pop((circuit, station.worker.device), None)
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run it beside everything else. It handles its own errors: one that comes out of it is a bug, and logged."""
