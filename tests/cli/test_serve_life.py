@@ -121,11 +121,14 @@ def test_a_second_sigterm_stops_at_once_and_the_rest_is_done_later(
         finished(second.address, slow)
 
 
-def test_ctrl_c_reaches_all_processes_and_drains(place: Path, slow: tuple[Path, Path]) -> None:
-    """As a terminal sends it: to the group."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_ctrl_c_and_a_terminal_that_closes_drain(
+    place: Path, slow: tuple[Path, Path], number: signal.Signals
+) -> None:
+    """As a terminal sends them: to all processes of the group."""
     with serve(*options(place, slow)) as served:
         fill(served, slow)
-        os.killpg(served.process.pid, signal.SIGINT)
+        os.killpg(served.process.pid, number)
         assert served.ended() == 0
         assert "nothing is unfinished" in served.log[-1]
         assert not [line for line in served.log if "died" in line or "Traceback" in line]

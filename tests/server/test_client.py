@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from cuzk import errors
-from cuzk.server.client import Client, filecoin_request
+from cuzk.server.client import Client
 from cuzk.server.proving_pb2 import (
     AwaitProofResponse,
     CancelProofResponse,
@@ -27,6 +27,7 @@ from cuzk.server.proving_pb2 import (
     ProveResponse,
     SubmitProofResponse,
 )
+from cuzk.server.requests import filecoin_request
 from one_answer import Script, refuse, serving
 
 DONE = AwaitProofResponse(

@@ -15,7 +15,8 @@ from cuzk.cli.outputs import check_outputs
 from cuzk.cli.terminal import answer, one_line, size
 from cuzk.cli.waiting import outputs, wait_for, write_result
 from cuzk.errors import FormatError
-from cuzk.server.client import PRIORITIES, Client, Submitted
+from cuzk.server.client import Client, Submitted
+from cuzk.server.requests import PRIORITIES
 
 output_option = click.option(
     "-o", "--output", type=FILE, help="The proof; proof.json (Filecoin: proof.bin) if not given."

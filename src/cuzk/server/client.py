@@ -20,7 +20,7 @@ from uuid import uuid4
 import grpc
 from google.protobuf.message import Message
 
-from cuzk.errors import Cancelled, CuzkError, DeadlineExceeded, EngineError, FormatError
+from cuzk.errors import Cancelled, DeadlineExceeded, EngineError, FormatError
 from cuzk.server.proving_pb2 import (
     AwaitProofRequest,
     AwaitProofResponse,
@@ -34,32 +34,17 @@ from cuzk.server.proving_pb2 import (
     GetStatusResponse,
     PreloadSrsRequest,
     PreloadSrsResponse,
-    Priority,
-    ProofKind,
     ProveRequest,
     ProveResponse,
     SubmitProofRequest,
     SubmitProofResponse,
 )
 from cuzk.server.refusals import failure, refusal
+from cuzk.server.requests import circuit_request, filecoin_request
 
 DEFAULT_ADDRESS = "127.0.0.1:9820"
 MESSAGE_LIMIT = 2**31 - 1  # bytes that protobuf can write; what a service takes is its own setting
 RECEIVE_LIMIT = 256 << 20
-KINDS = {
-    "circuit": ProofKind.CIRCUIT,
-    "porep-c2": ProofKind.POREP_SEAL_COMMIT,
-    "snap-update": ProofKind.SNAP_DEALS_UPDATE,
-    "window-post": ProofKind.WINDOW_POST_PARTITION,
-    "winning-post": ProofKind.WINNING_POST,
-}
-PRIORITIES = {
-    "": Priority.PRIORITY_UNSPECIFIED,
-    "low": Priority.LOW,
-    "normal": Priority.NORMAL,
-    "high": Priority.HIGH,
-    "critical": Priority.CRITICAL,
-}
 OPTIONS = (
     ("grpc.max_send_message_length", -1),
     ("grpc.max_receive_message_length", RECEIVE_LIMIT),
@@ -143,7 +128,7 @@ class Client:
         which the job is given up: DeadlineExceeded. UnsatisfiedError, or ProofError where the service has no .r1cs of the
         circuit, where the witness breaks it.
         """
-        return self.prove(_circuit_request(circuit, witness, id or "", priority, deadline))
+        return self.prove(circuit_request(circuit, witness, id or "", priority, deadline))
 
     def submit_circuit(
         self,
@@ -156,7 +141,7 @@ class Client:
     ) -> Submitted:
         """As ``prove_circuit``, without waiting: the proof is fetched by ``wait``. An id is made where none is given."""
         chosen = id or f"job-{uuid4()}"
-        return self.submit(_circuit_request(circuit, witness, chosen, priority, deadline))
+        return self.submit(circuit_request(circuit, witness, chosen, priority, deadline))
 
     def prove_filecoin(self, kind: str, vanilla: Sequence[bytes], **fields: Any) -> ProofResult:
         """Prove vanilla proofs of Filecoin's and wait; see ``filecoin_request`` for what is given."""
@@ -239,82 +224,6 @@ class Client:
             raise refusal(error, self.address) from None
 
 
-def filecoin_request(
-    kind: str,
-    vanilla: Sequence[bytes],
-    *,
-    registered_proof: int,
-    miner: int,
-    sector: int | None = None,
-    sector_size: int = 0,
-    randomness: bytes = b"",
-    partition: int = 0,
-    comm_r_old: bytes = b"",
-    comm_r_new: bytes = b"",
-    comm_d_new: bytes = b"",
-    id: str | None = None,
-    priority: str = "",
-    deadline: float | None = None,
-) -> SubmitProofRequest:
-    """The message of a Filecoin request: ``kind`` is "porep-c2" (one C1), "snap-update", "window-post" or "winning-post".
-
-    ``registered_proof`` is Filecoin's number of the seal, update or PoSt proof; commitments and randomness are 32 bytes.
-    """
-    if kind not in KINDS or kind == "circuit":
-        known = ", ".join(sorted(KINDS.keys() - {"circuit"}))
-        raise FormatError(f"kind: expected one of {known}, found {kind!r}")
-    request = SubmitProofRequest(
-        request_id=id or "",
-        proof_kind=KINDS[kind],
-        priority=_priority(priority),
-        deadline_ms=_milliseconds(deadline),
-        registered_proof=registered_proof,
-        miner_id=miner,
-        sector_number=sector or 0,
-        sector_size=sector_size,
-        randomness=randomness,
-        partition_index=partition,
-        comm_r_old=comm_r_old,
-        comm_r_new=comm_r_new,
-        comm_d_new=comm_d_new,
-    )
-    if kind != "porep-c2":
-        request.vanilla_proofs.extend(vanilla)
-    elif len(vanilla) == 1:
-        request.vanilla_proof = vanilla[0]
-    else:
-        raise FormatError(f"porep-c2: expected one C1, found {len(vanilla)}")
-    return request
-
-
-def _circuit_request(
-    circuit: str, witness: bytes | Path | str, id: str, priority: str, deadline: float | None
-) -> SubmitProofRequest:
-    return SubmitProofRequest(
-        request_id=id,
-        proof_kind=KINDS["circuit"],
-        circuit_id=circuit,
-        witness=witness if isinstance(witness, bytes) else Path(witness).read_bytes(),
-        priority=_priority(priority),
-        deadline_ms=_milliseconds(deadline),
-    )
-
-
-def _priority(name: str) -> Priority:
-    if name not in PRIORITIES:
-        known = ", ".join(sorted(PRIORITIES.keys() - {""}))
-        raise FormatError(f"priority: expected one of {known}, found {name!r}")
-    return PRIORITIES[name]
-
-
-def _milliseconds(deadline: float | None) -> int:
-    if deadline is None:
-        return 0
-    if not deadline > 0:
-        raise FormatError(f"deadline: expected more than 0 seconds, found {deadline:g}")
-    return max(1, round(1000 * deadline))
-
-
 def _serialized(request: Message) -> bytes:
     if request.ByteSize() > MESSAGE_LIMIT:
         raise FormatError(f"request: expected at most {MESSAGE_LIMIT} bytes, found more")
@@ -356,6 +265,3 @@ def _channel(address: str, certificate: Path | str | None) -> grpc.Channel:
             f"{certificate}: expected a certificate in PEM form, found something else"
         )
     return grpc.secure_channel(address, grpc.ssl_channel_credentials(root), OPTIONS)
-
-
-__all__ = ["Client", "CuzkError", "ProofResult", "Submitted", "filecoin_request"]
