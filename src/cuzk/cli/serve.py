@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +12,19 @@ import click
 from cuzk.catalogue.catalogue import Catalogue
 from cuzk.cli.app import cuzk_group, environment
 from cuzk.cli.options import FILE
+from cuzk.cli.resources import memory_limits, policy, usable_devices
 from cuzk.cli.systemd import manager, start_log
 from cuzk.cli.terminal import one_line, say, size, table
-from cuzk.config import MemorySettings, Settings, read_settings
+from cuzk.config import Settings, read_settings
 from cuzk.config.reading import settings as validated
 from cuzk.engine.catalogue import CircuitEntry
 from cuzk.engine.engine import Engine
 from cuzk.engine.journal import Journal
-from cuzk.engine.limits import host_limit, host_memory, pinned_limit
-from cuzk.engine.policy import EnginePolicy
 from cuzk.engine.process import ProcessWorker
-from cuzk.errors import DeviceUnavailable, FormatError
+from cuzk.errors import FormatError
 from cuzk.server.daemon import run_daemon
 
 LOG = logging.getLogger("cuzk.serve")
-DRIVER = Path("/proc/driver/nvidia")
-COUNT = "from cuzk.backends.cuda.device import device_count; print(device_count())"
-COUNT_SECONDS = 60.0
 NO_CIRCUITS = "no circuits: give --circuit ID=KEY, or a [[circuit]] in the settings"
 
 
@@ -155,7 +149,7 @@ def one_line_cells(rows: list[list[str]]) -> list[str]:
 
 def serve(settings: Settings, catalogue: Catalogue) -> int:
     """Until it is stopped; how many jobs are left."""
-    devices = usable_devices(settings.devices.use)
+    devices = usable_devices(settings.devices.use, no_gpu=environment().no_gpu)
     limits = memory_limits(settings.memory, devices)
     journal = Journal(settings.daemon.state)
     try:
@@ -183,82 +177,3 @@ def serve(settings: Settings, catalogue: Catalogue) -> int:
         return asyncio.run(run_daemon(engine, journal, settings, manager()))
     finally:
         journal.close()
-
-
-def policy(
-    settings: Settings, catalogue: Catalogue, devices: list[str], limits: dict[str, int]
-) -> EnginePolicy:
-    """The engine's settings."""
-    queue = settings.queue
-    return EnginePolicy(
-        queue_limit=queue.limit,
-        queue_bytes=queue.bytes,
-        critical_places=queue.critical,
-        ageing=queue.ageing,
-        keep=queue.keep,
-        losses=queue.losses,
-        limits=limits,
-        headroom=headroom(settings.memory, catalogue, devices, limits),
-        lanes=settings.devices.lanes,
-    )
-
-
-def memory_limits(memory: MemorySettings, devices: list[str]) -> dict[str, int]:
-    """Bytes of "host", "pinned" and, where the settings have a number, each GPU; of others their workers know it."""
-    host = host_limit(host_memory(), memory.margin) if memory.host is None else memory.host
-    limits = {
-        "host": host,
-        "pinned": pinned_limit(host) if memory.pinned is None else memory.pinned,
-    }
-    if memory.device is not None:
-        limits |= {device: memory.device for device in devices if device != "cpu"}
-    return limits
-
-
-def headroom(
-    memory: MemorySettings, catalogue: Catalogue, devices: list[str], limits: dict[str, int]
-) -> dict[str, int]:
-    """What is kept for CRITICAL jobs: of the host's memory what the settings say, or else what one WinningPoSt
-    takes, of each memory, but no more than half of it."""
-    if memory.headroom is not None:
-        return {"host": memory.headroom}
-    kept: dict[str, int] = {}
-    for entry in catalogue.entries():
-        if entry.fault or entry.kind != "winning-post":
-            continue
-        for device in devices:
-            needs = catalogue.needs(entry.id, device)
-            for name in {*needs.key, *needs.partition}:
-                taken = needs.key.get(name, 0) + needs.partition.get(name, 0)
-                kept[name] = max(kept.get(name, 0), taken)
-    return {name: min(taken, limits.get(name, 2 * taken) // 2) for name, taken in kept.items()}
-
-
-def usable_devices(use: tuple[str, ...]) -> list[str]:
-    """Names of workers; DeviceUnavailable for GPUs that must not be used or of which there are none.
-
-    GPUs are counted in another process: this one never loads the driver.
-    """
-    if use == ("auto",):
-        if environment().no_gpu or not DRIVER.exists():
-            return ["cpu"]
-        counted = _count()
-        return [f"cuda:{number}" for number in range(counted)] or ["cpu"]
-    found: list[str] = []
-    for name in (environment().device(name) if name.startswith("cuda") else name for name in use):
-        count = _count() if name == "cuda" else 0
-        if name == "cuda" and not count:
-            raise DeviceUnavailable("--device cuda: no GPU can be used; `cuzk doctor` says why")
-        found += [f"cuda:{number}" for number in range(count)] if name == "cuda" else [name]
-    return list(dict.fromkeys(found))
-
-
-def _count() -> int:
-    done = subprocess.run(
-        [sys.executable, "-c", COUNT],
-        capture_output=True,
-        timeout=COUNT_SECONDS,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
-    return int(done.stdout) if done.returncode == 0 else 0
