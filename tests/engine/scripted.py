@@ -297,6 +297,12 @@ class ScriptedWorker:
                 self.die()
                 raise WorkerLost(self._fault)
 
+    async def _back(self) -> None:
+        """As a process that is started again: what needs nothing there waits for it a while."""
+        for _ in range(100):
+            if not self._alive:
+                await asyncio.sleep(0.1)
+
     def _expect(self, truth: bool, what: str) -> None:
         if not truth:
             self.wrong.append(what)
@@ -304,6 +310,7 @@ class ScriptedWorker:
     async def load(self, circuit: str) -> Loaded:
         self._expect(circuit not in self.loaded, f"{circuit} loaded twice")
         spec = self.catalogue.circuits[circuit]
+        await self._back()
         await self._work("load", circuit, circuit, spec.load)
         self.loaded.add(circuit)
         return Loaded(
@@ -322,6 +329,7 @@ class ScriptedWorker:
         await self._work("unload", circuit, circuit, 0.1)
 
     async def check(self, request: Request) -> None:
+        await self._back()
         await self._work("check", request.id, "", 0.001)
         self.catalogue.check(request)
 

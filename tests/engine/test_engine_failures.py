@@ -310,7 +310,7 @@ def test_a_bug_in_a_plan_does_not_stop_the_engine(
 
 def test_a_worker_that_dies_of_a_check_refuses_the_request(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
-        world.worker.fail["check", "a"] = ["die"]
+        world.worker.fail["check", "a"] = ["die"] * 3
         text = await raised(EngineError, world.engine.submit(world.request("a")))
         assert text == "worker cpu: killed by signal 7 (SIGBUS)"
         await raised(UnknownJob, world.engine.result("a"))
@@ -419,6 +419,10 @@ def test_a_file_that_is_gone_fails_its_jobs_and_is_looked_at_again(tmp_path: Pat
 
 def test_a_worker_that_is_not_back_refuses_with_unavailable(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
+        await world.engine.submit(world.request("z"))
+        world.worker.fail["check", "b"] = ["die"]  # of something else at the same time
+        await world.engine.submit(world.request("b"))
+        await world.proof("b")
         world.worker.revival = 100
         world.worker.die()
         text = await raised(Unavailable, world.engine.submit(world.request("a")))

@@ -175,16 +175,22 @@ class Admission:
             entering.done.cancel()
 
     async def _check(self, request: Request, circuit: str) -> None:
-        """By a worker: rather one that knows the circuit, and the next one where it dies of it."""
+        """By a worker: rather one that knows the circuit; again where it died meanwhile, perhaps of something else."""
         stations = [station for station in self.state.stations.values() if not station.fault]
         stations.sort(key=lambda s: (not s.alive, circuit not in s.keys, len(s.partitions)))
         lost: CuzkError = Unavailable(f"no device works: {self._faults()}")
-        for station in stations:
-            alive = station.alive
+        away: set[str] = set()
+        for station in stations * self.state.policy.losses:
+            if station.name in away:
+                continue
+            before = station.worker.health()
             try:
                 await station.worker.check(request)
             except WorkerLost as error:
-                lost = error if alive else Unavailable(f"no device works: {error}")
+                lost = error
+                if not before.alive and station.worker.health().restarts == before.restarts:
+                    lost = Unavailable(f"no device works: {error}")
+                    away.add(station.name)
             except CuzkError:
                 raise
             except Exception as error:
