@@ -18,7 +18,7 @@ from cuzk.backends import Backend, Buffer, Workload
 from cuzk.backends.cpu import CpuBackend
 from cuzk.curves import Curve
 from cuzk.prover import placement
-from cuzk.r1cs import SparseMatrix
+from cuzk.r1cs import Matrix
 from cuzk.vectors import Points, Scalars
 
 TIMEOUT = 20.0  # of a test that hangs
@@ -99,7 +99,7 @@ class NullBackend(CpuBackend):
     def notes(self) -> list[str]:
         return [f"lane {self.lane}: noted"]
 
-    def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
+    def put(self, value: Scalars | Points | Matrix) -> Buffer:
         self._say("put")
         return super().put(value)
 

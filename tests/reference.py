@@ -15,7 +15,7 @@ from typing import Any
 from cuzk.backends import Buffer, Workload
 from cuzk.curves import Curve
 from cuzk.errors import KernelError
-from cuzk.r1cs import SparseMatrix
+from cuzk.r1cs import Matrix
 from cuzk.timeline import Timeline
 from cuzk.vectors import Affine, Points, Scalars, unpack
 
@@ -139,7 +139,7 @@ class ReferenceBackend:
         self.lanes = work.lanes
         return 0
 
-    def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
+    def put(self, value: Scalars | Points | Matrix) -> Buffer:
         if isinstance(value, Scalars):
             return self.scalars(value.ints(), montgomery=value.montgomery)
         if isinstance(value, Points):

@@ -24,7 +24,7 @@ from cuzk.formats.iden3.zkey import read_zkey, read_zkey_header
 from cuzk.formats.snarkjs_json import read_proof, read_public, read_verification_key
 from cuzk.formats.source import Readable, Source
 from cuzk.groth16 import Proof, ProvingKey, VerifyingKey, insecurity
-from cuzk.r1cs import Matrices
+from cuzk.r1cs import ConstraintSystem, Matrices
 from cuzk.vectors import Scalars
 
 PROOF_BYTES = 192
@@ -66,7 +66,7 @@ def name_of(what: object, otherwise: str) -> str:
 
 def load_key(
     what: Readable,
-    circuit: Matrices | Readable | None = None,
+    circuit: ConstraintSystem | Readable | None = None,
     *,
     digest: str | None = None,
     insecure_key: bool = False,
@@ -113,9 +113,11 @@ def expect_digest(source: Source, digest: str) -> None:
         )
 
 
-def _load_params(source: Source, circuit: Matrices | Readable | None, threads: int) -> ProvingKey:
+def _load_params(
+    source: Source, circuit: ConstraintSystem | Readable | None, threads: int
+) -> ProvingKey:
     params_layout(source, with_circuit=circuit is not None)
-    if not isinstance(circuit, Matrices):
+    if not isinstance(circuit, ConstraintSystem):
         circuit = load_circuit(circuit)  # type: ignore[arg-type]  # there is one
     return read_params(source, circuit, threads=threads)
 

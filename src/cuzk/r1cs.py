@@ -8,6 +8,7 @@ independent (Groth16's section on knowledge soundness; libsnark, bellman and sna
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cuzk.curves import Curve
-from cuzk.vectors import Scalars
+from cuzk.vectors import Scalars, Words
 
 PLUS_ONE = 0
 MINUS_ONE = 1
@@ -45,6 +46,11 @@ class SparseMatrix:
         """Non-zero entries."""
         return len(self.wires)
 
+    @property
+    def nbytes(self) -> int:
+        """Of the host's memory, without the dictionary."""
+        return self.row_ptr.nbytes + self.wires.nbytes + self.coefficients.nbytes
+
     def row(self, index: int) -> list[tuple[int, int]]:
         """(coefficient, wire) of one row, plain integers."""
         span = slice(int(self.row_ptr[index]), int(self.row_ptr[index + 1]))
@@ -70,21 +76,68 @@ class SparseMatrix:
         )
         return SparseMatrix(row_ptr, rows[order], self.coefficients[order], self.values)
 
+    def written_out(self) -> SparseMatrix:
+        """Itself."""
+        return self
+
+
+class EvaluatedMatrix(ABC):
+    """A matrix that knows how to find its rows, and holds none; its dictionary is that of a :class:`SparseMatrix`."""
+
+    @property
+    @abstractmethod
+    def values(self) -> Scalars:
+        """The dictionary, Montgomery form; +1 and -1 first."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """Rows, the public rows of A included."""
+
+    @property
+    @abstractmethod
+    def terms(self) -> int:
+        """Non-zero entries."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Of the host's memory."""
+
+    @abstractmethod
+    def row(self, index: int) -> list[tuple[int, int]]:
+        """(coefficient, wire) of one row, plain integers."""
+
+    @abstractmethod
+    def used(self, wires: int) -> NDArray[np.bool_]:
+        """(wires,) flags: which columns hold a term at all."""
+
+    @abstractmethod
+    def product(self, witness: Words, out: Words, *, bit_reversed: bool, threads: int) -> None:
+        """Fill ``out`` with matrix * witness (plain, every value below r), Montgomery form, zeros past the last row."""
+
+    @abstractmethod
+    def written_out(self) -> SparseMatrix:
+        """All rows, for a device that holds them; who asks for them has them alone."""
+
+
+Matrix = SparseMatrix | EvaluatedMatrix
+
 
 @dataclass(frozen=True)
-class Matrices:
-    """A circuit: A, B and, where the source has it, C (a .zkey does not).
+class ConstraintSystem:
+    """A circuit: A, B and, where the source has it, C (a .zkey does not), however they are held.
 
-    ``a`` holds constraints + public + 1 rows (the public rows last); ``b`` and ``c`` hold ``constraints``.
+    ``a`` has constraints + public + 1 rows (the public rows last); ``b`` and ``c`` have ``constraints``.
     """
 
     curve: Curve
     wires: int
     public: int  # outputs and public inputs; the constant wire 0 is not counted
     constraints: int
-    a: SparseMatrix
-    b: SparseMatrix
-    c: SparseMatrix | None
+    a: Matrix
+    b: Matrix
+    c: Matrix | None
     digest: str  # hex BLAKE2b-256 of the circuit's own bytes (the section or file it came from)
 
     @cached_property
@@ -96,3 +149,12 @@ class Matrices:
     def log_domain(self) -> int:
         """log2 of the smallest power of two that holds the rows."""
         return (self.rows - 1).bit_length()
+
+
+@dataclass(frozen=True)
+class Matrices(ConstraintSystem):
+    """One whose rows are in memory."""
+
+    a: SparseMatrix
+    b: SparseMatrix
+    c: SparseMatrix | None

@@ -142,7 +142,7 @@ def test_another_circuits_key(monkeypatch: pytest.MonkeyPatch) -> None:
         CircuitError, match="expected one with 132 public inputs, as winning-2KiB has, found 22"
     ):
         check_proof(verifier(), statement, whole().data)
-    monkeypatch.setattr(proving, "matrices", None)  # they take minutes for the largest: not made
+    monkeypatch.setattr(proving, "constraint_system", None)  # its places are not looked for
     for name in ("winning-2KiB", "update-2KiB"):
         with pytest.raises(
             CircuitError,
@@ -333,7 +333,7 @@ def test_memory_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
         CircuitProver(shape, key, insecure_key=True, memory=1000)
     monkeypatch.setattr("cuzk.filecoin.key_sizes.installed_bytes", lambda: 1 << 35)
     with pytest.raises(
-        OutOfMemory, match=r"window-32GiB: a proof needs 8\d{10} bytes of memory, this"
+        OutOfMemory, match=r"window-32GiB: a proof needs 7\d{10} bytes of memory, this"
     ):
         CircuitProver(large, key, insecure_key=True)
     with pytest.raises(

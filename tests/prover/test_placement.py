@@ -21,7 +21,7 @@ from cuzk.errors import (
 from cuzk.groth16 import ProvingKey
 from cuzk.prover import placement
 from cuzk.prover.session import Prover, Result
-from cuzk.r1cs import SparseMatrix
+from cuzk.r1cs import Matrix
 from cuzk.vectors import Points, Scalars
 from cuzk.verifier import verify
 from reference_setup import key_from
@@ -43,7 +43,7 @@ class Failing(CpuBackend):
         self._say("plan")
         return super().plan(work)
 
-    def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
+    def put(self, value: Scalars | Points | Matrix) -> Buffer:
         self._say("put")
         return super().put(value)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from cuzk.curves import Curve
-from cuzk.r1cs import SparseMatrix
+from cuzk.r1cs import Matrix
 from cuzk.timeline import Timeline
 from cuzk.vectors import Points, Scalars
 
@@ -63,7 +63,7 @@ class Backend(Protocol):
         """
         ...
 
-    def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
+    def put(self, value: Scalars | Points | Matrix) -> Buffer:
         """Make ``value`` known to the device; the caller keeps it alive and unchanged while the buffer is used.
 
         Scalars may be in either form, a matrix's values are in Montgomery form. FormatError names the first

@@ -24,7 +24,7 @@ from cuzk import _core
 from cuzk.backends import Buffer, Workload
 from cuzk.curves import Curve
 from cuzk.errors import DeviceUnavailable, FormatError, KernelError, OutOfMemory
-from cuzk.r1cs import SparseMatrix
+from cuzk.r1cs import EvaluatedMatrix, Matrix, SparseMatrix
 from cuzk.timeline import Timeline
 from cuzk.vectors import Points, Scalars, Words
 
@@ -90,7 +90,7 @@ class CpuBackend:
         self.lanes = work.lanes
         return 0
 
-    def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
+    def put(self, value: Scalars | Points | Matrix) -> Buffer:
         """Nothing is copied; FormatError names the first scalar that is not below r."""
         if isinstance(value, Scalars):
             words = self._canonical(value, "scalar")
@@ -130,8 +130,8 @@ class CpuBackend:
 
     def product(self, matrix: Buffer, witness: Buffer, size: int) -> Buffer:
         """Bit-reversed where ``size`` is a power of two."""
-        sparse = matrix.data
-        if not isinstance(sparse, SparseMatrix):
+        held = matrix.data
+        if not isinstance(held, SparseMatrix | EvaluatedMatrix):
             raise KernelError(f"cpu: product: expected a matrix, found a buffer of {matrix.kind}")
         if witness.montgomery:
             raise KernelError("cpu: product: expected a witness in plain form")
@@ -139,17 +139,10 @@ class CpuBackend:
         with native("product"):
             w = self._natural(vector(witness, "product"))
             out = np.empty((size, 4), np.uint64)
-            _core.product(
-                self.curve.name,
-                np.ascontiguousarray(sparse.row_ptr, np.uint64),
-                np.ascontiguousarray(sparse.wires, np.uint32),
-                np.ascontiguousarray(sparse.coefficients, np.uint32),
-                np.ascontiguousarray(sparse.values.words),
-                w.words,
-                out,
-                bit_reversed,
-                self.threads,
-            )
+            if isinstance(held, SparseMatrix):
+                self._sparse_product(held, w.words, out, bit_reversed=bit_reversed)
+            else:
+                held.product(w.words, out, bit_reversed=bit_reversed, threads=self.threads)
         return self._scalars(Vector(out, bit_reversed))
 
     def padded(self, values: Buffer, size: int) -> Buffer:
@@ -283,6 +276,21 @@ class CpuBackend:
                 f"{self.curve.title}, found {int.from_bytes(words[bad].tobytes(), 'little'):#x}"
             )
         return words
+
+    def _sparse_product(
+        self, matrix: SparseMatrix, w: Words, out: Words, *, bit_reversed: bool
+    ) -> None:
+        _core.product(
+            self.curve.name,
+            np.ascontiguousarray(matrix.row_ptr, np.uint64),
+            np.ascontiguousarray(matrix.wires, np.uint32),
+            np.ascontiguousarray(matrix.coefficients, np.uint32),
+            np.ascontiguousarray(matrix.values.words),
+            w,
+            out,
+            bit_reversed,
+            self.threads,
+        )
 
     def _span(self, words: Words, wires: range) -> Words:
         if len(wires) and not (0 <= wires[0] < len(words) and 0 <= wires[-1] < len(words)):

@@ -105,7 +105,8 @@ class FilecoinCircuit:
         facts = of_params(proving_layout(source))
         if not self.insecure:
             refuse_insecure(read_vk(source, check_ic=False), source.name)
-        return replace(facts, circuit_terms=int(TERMS_PER_WIRE[self.files.kind] * facts.wires) + 1)
+        terms = int(TERMS_PER_WIRE[self.files.kind] * facts.wires) + 1
+        return replace(facts, circuit_terms=terms, evaluated=True)
 
     def entry(self) -> CircuitEntry:
         """With the way to get the key where it is missing."""

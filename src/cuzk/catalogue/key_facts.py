@@ -55,6 +55,8 @@ class KeyFacts:
     """Of the A, B and C that are given beside the key, at most."""
     circuit_bytes: int = 0
     """Of the .r1cs that they are read from."""
+    evaluated: bool = False
+    """The matrices beside the key are evaluated from templates: the host holds no rows, a GPU has them."""
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """What a circuit takes of each memory: from sizes before it is open, from the Prover afterwards.
 
-    host      key: its file, mapped or copied; converted points beside it; matrices
+    host      key: its file, mapped or copied; converted points beside it; matrices, but those that are evaluated
+              from templates: of them a GPU's key takes the largest while it is loaded
               a proof: three vectors over the domain and the witness; with a GPU the witness alone
     cuda:N    key: points, matrices, maps, tables of transforms; a proof: vectors, the longest sum. A GPU with less
               memory than that is shared out otherwise (cuzk.backends.cuda.memory): a key may take all of it
@@ -27,6 +28,8 @@ PIECES_BYTES = 48 << 20
 """On a GPU: sums that as many threads as the largest one holds have in work, and what is small."""
 TERM_BYTES = 8
 ROW_BYTES = 8
+WIRES_A_BYTE = 9
+"""Of the places of templates that matrices are evaluated from: Filecoin's circuits have 9.2 to 17.6 wires a byte."""
 HIGHEST_VALUES = 1 << 16
 """Entries of a dictionary of coefficients that are reckoned with: circuits have hundreds."""
 
@@ -40,6 +43,8 @@ def estimate(facts: KeyFacts, device: str) -> Needs:
     if not device.startswith("cuda"):
         return Needs(key, {"host": vectors + wires + WORKING_BYTES})
     stays, proof = _on_gpu(facts)
+    if facts.evaluated:
+        key["host"] += _written_out(facts)
     host = {"host": wires + WORKING_BYTES, "pinned": wires + PINNED_BYTES}
     return Needs({**key, device: stays}, {**host, device: proof})
 
@@ -64,10 +69,17 @@ def tier(standing: Standing) -> str:
 
 def _matrices_host(facts: KeyFacts) -> int:
     """A .zkey's dictionary has room in the section of the file that is let go of when it is read."""
+    if facts.evaluated:
+        return facts.wires // WIRES_A_BYTE
     own, beside = _matrices(facts)
     rows = (1 << facts.log_domain) + 1
     terms = TERM_BYTES * (facts.own_terms + facts.circuit_terms)
     return terms + ROW_BYTES * rows * (own + beside) + facts.circuit_bytes
+
+
+def _written_out(facts: KeyFacts) -> int:
+    """The largest of three matrices, which a GPU gets one after the other: A, with four of five terms at most."""
+    return TERM_BYTES * facts.circuit_terms * 4 // 5 + ROW_BYTES * ((1 << facts.log_domain) + 1)
 
 
 def _matrices(facts: KeyFacts) -> tuple[int, int]:

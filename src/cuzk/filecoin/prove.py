@@ -22,9 +22,9 @@ from cuzk.filecoin.proof_bytes import write_proofs
 from cuzk.filecoin.statement import Statement
 from cuzk.filecoin.task import Task
 from cuzk.filecoin.templates.circuit import CircuitShape
-from cuzk.filecoin.templates.matrices import matrices
 from cuzk.filecoin.verify import check_proof
 from cuzk.filecoin.witness.assign import assign
+from cuzk.filecoin.witness.system import constraint_system
 from cuzk.formats.bellman import write_proof_bytes
 from cuzk.formats.source import Readable, Source
 from cuzk.groth16 import Proof, ProvingKey
@@ -67,7 +67,7 @@ class CircuitProver:
 
     ``prove`` makes a whole proof; ``partition`` and ``whole`` its parts, from several threads, in any order.
     ``on_partition`` is called with the number of each partition as it begins. OutOfMemory, before any work, where the
-    key, the rows and a witness do not fit in this machine's memory or in the limit.
+    key and a proof's vectors do not fit in this machine's memory or in the limit.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class CircuitProver:
         self._on_phase, self._on_partition = on_phase, on_partition
         self._prover = Prover(
             key,
-            circuit=matrices(circuit),
+            circuit=constraint_system(circuit),
             device=device,
             threads=threads,
             memory=memory,

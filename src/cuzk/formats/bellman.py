@@ -34,7 +34,7 @@ from cuzk.formats.points import (
 )
 from cuzk.formats.source import Readable, Source, write_atomically
 from cuzk.groth16 import BELLMAN, Proof, ProvingKey, Query, VerifyingKey
-from cuzk.r1cs import Matrices, SparseMatrix
+from cuzk.r1cs import ConstraintSystem, Matrices, Matrix
 from cuzk.vectors import Points
 
 POINT_BYTES = {"g1": 96, "g2": 192}
@@ -106,7 +106,7 @@ def read_vk(what: Readable, *, threads: int = 1, check_ic: bool = True) -> Verif
 
 
 def read_params(
-    what: Readable, matrices: Matrices, *, full: bool = False, threads: int = 1
+    what: Readable, matrices: ConstraintSystem, *, full: bool = False, threads: int = 1
 ) -> ProvingKey:
     """The proving key for this circuit.
 
@@ -135,7 +135,7 @@ def read_params(
         recipe=BELLMAN,
         log_domain=matrices.log_domain,
         generator=BLS12_381.bellman_generator,
-        matrices=matrices,
+        matrices=matrices if isinstance(matrices, Matrices) else None,
         ceremony=None,
         source=source.name,
         file_bytes=source.size,
@@ -304,7 +304,7 @@ def _refuse_infinity(points: Points, where: str, start: int = 0) -> None:
         raise FormatError(f"{where}{index}: expected a point other than infinity, found infinity")
 
 
-def _check_counts(layout: ParamsLayout, matrices: Matrices) -> None:
+def _check_counts(layout: ParamsLayout, matrices: ConstraintSystem) -> None:
     if matrices.curve is not BLS12_381:
         raise CircuitError(
             f"{layout.name}: expected a circuit over BLS12-381, found one over {matrices.curve.title}"
@@ -324,7 +324,7 @@ def _check_counts(layout: ParamsLayout, matrices: Matrices) -> None:
             )
 
 
-def _dense(matrix: SparseMatrix, wires: int) -> NDArray[np.uint32]:
+def _dense(matrix: Matrix, wires: int) -> NDArray[np.uint32]:
     return np.flatnonzero(matrix.used(wires)).astype(np.uint32)
 
 

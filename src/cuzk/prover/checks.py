@@ -17,7 +17,7 @@ from cuzk.errors import CircuitError, FormatError, UnsatisfiedError
 from cuzk.groth16 import ProvingKey
 from cuzk.prover.evaluations import GivenVectors
 from cuzk.prover.resident import ResidentKey
-from cuzk.r1cs import Matrices, SparseMatrix
+from cuzk.r1cs import ConstraintSystem, Matrix
 from cuzk.vectors import Scalars
 
 SHOWN_TERMS = 6
@@ -34,7 +34,7 @@ class WitnessOf:
     digests: Callable[[], tuple[str, str]]
 
 
-def circuit_of(key: ProvingKey, circuit: Matrices | None) -> Matrices:
+def circuit_of(key: ProvingKey, circuit: ConstraintSystem | None) -> ConstraintSystem:
     """The matrices to prove with: the circuit's where one is given, else the key's own."""
     matrices = circuit or key.matrices
     if matrices is None:
@@ -74,7 +74,7 @@ def check_same_circuit(resident: ResidentKey, backend: Backend) -> None:
     words = rng.integers(0, 2**64, (given.wires, given.curve.fr_words), dtype=np.uint64)
     words[:, -1] >>= np.uint64(64 * given.curve.fr_words - given.curve.r.bit_length() + 1)
     vector = backend.put(Scalars(given.curve, words))
-    sides: tuple[tuple[str, SparseMatrix, Buffer], ...] = (
+    sides: tuple[tuple[str, Matrix, Buffer], ...] = (
         ("A", own.a, resident.matrix_a),
         ("B", own.b, resident.matrix_b),
     )
@@ -97,7 +97,7 @@ def _first_difference(
 
 
 def check_witness(
-    witness: Scalars, key: ProvingKey, matrices: Matrices, name: str, threads: int = 1
+    witness: Scalars, key: ProvingKey, matrices: ConstraintSystem, name: str, threads: int = 1
 ) -> Scalars:
     """The witness in plain form, of the circuit's curve and length, every value below r, w[0] = 1."""
 
@@ -160,7 +160,7 @@ def check_satisfied(
         raise UnsatisfiedError(f"{what}: {_explain(resident.matrices, row)}")
 
 
-def _explain(matrices: Matrices, row: int) -> str:
+def _explain(matrices: ConstraintSystem, row: int) -> str:
     """The constraint with its terms; no value of the witness, which is secret and errors go to logs."""
     r = matrices.curve.r
     if row >= matrices.constraints:

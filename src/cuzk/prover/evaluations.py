@@ -10,7 +10,7 @@ from cuzk.backends import Backend, Buffer
 from cuzk.errors import CircuitError, FormatError
 from cuzk.groth16 import PREPARED, ProvingKey
 from cuzk.prover.resident import ResidentKey
-from cuzk.r1cs import Matrices
+from cuzk.r1cs import ConstraintSystem
 from cuzk.vectors import Scalars
 
 
@@ -33,7 +33,9 @@ class Evaluations:
         return {name: vector for name, vector in known.items() if vector is not None}
 
 
-def check_evaluations(given: Evaluations, key: ProvingKey, matrices: Matrices) -> Evaluations:
+def check_evaluations(
+    given: Evaluations, key: ProvingKey, matrices: ConstraintSystem
+) -> Evaluations:
     """Of the key's curve and the circuit's length, contiguous; values are left to the device's check."""
     if not isinstance(given, Evaluations):
         raise FormatError(

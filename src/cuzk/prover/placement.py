@@ -20,7 +20,7 @@ from cuzk.prover.checks import check_same_circuit
 from cuzk.prover.devices import open_device
 from cuzk.prover.order import Order, Retired
 from cuzk.prover.resident import ResidentKey, reside, workload
-from cuzk.r1cs import Matrices
+from cuzk.r1cs import ConstraintSystem
 from cuzk.timeline import Timeline
 
 DOUBTED = "proofs of the chosen device failed their verification"
@@ -83,7 +83,7 @@ class Placement:
         self,
         device: str | Backend,
         key: ProvingKey,
-        matrices: Matrices,
+        matrices: ConstraintSystem,
         threads: int,
         *,
         timeline: Timeline,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from cuzk.groth16 import BELLMAN, ProvingKey
-from cuzk.r1cs import Matrices
+from cuzk.r1cs import ConstraintSystem
 from cuzk.vectors import Points
 
 # Interpreter, numpy, native core and the working memory of sums. Measured, peak over plan: 0.89 to 1.01 from
@@ -13,7 +13,7 @@ from cuzk.vectors import Points
 PROCESS_BYTES = 38 << 20
 
 
-def plan_bytes(key: ProvingKey, circuit: Matrices, lanes: int = 1) -> int:
+def plan_bytes(key: ProvingKey, circuit: ConstraintSystem, lanes: int = 1) -> int:
     """Largest resident size of a process that proves with this key and does nothing else.
 
     The key's file as far as it is mapped or copied (bellman's points are converted, so both count), the
@@ -23,7 +23,7 @@ def plan_bytes(key: ProvingKey, circuit: Matrices, lanes: int = 1) -> int:
     return PROCESS_BYTES + key_bytes(key, circuit) + lanes * vector_bytes(key, circuit)
 
 
-def key_bytes(key: ProvingKey, circuit: Matrices) -> int:
+def key_bytes(key: ProvingKey, circuit: ConstraintSystem) -> int:
     """The part that stays from proof to proof: the key's file, points that are no part of it, matrices."""
     queries = (key.a, key.b_g1, key.b_g2, key.l)
     points = sum(map(_points_bytes, [key.h, *(query.points for query in queries)]))
@@ -32,7 +32,7 @@ def key_bytes(key: ProvingKey, circuit: Matrices) -> int:
     return file + sum(map(_matrices_bytes, known.values()))
 
 
-def vector_bytes(key: ProvingKey, circuit: Matrices) -> int:
+def vector_bytes(key: ProvingKey, circuit: ConstraintSystem) -> int:
     """The part that cannot be dropped and read again: three vectors over the domain, and the witness."""
     return 8 * key.curve.fr_words * ((3 << key.log_domain) + circuit.wires)
 
@@ -46,6 +46,5 @@ def _points_bytes(points: Points) -> int:
     return 8 * points.curve.point_words(points.group) * len(points)
 
 
-def _matrices_bytes(matrices: Matrices) -> int:
-    parts = [m for m in (matrices.a, matrices.b, matrices.c) if m is not None]
-    return sum(m.row_ptr.nbytes + m.wires.nbytes + m.coefficients.nbytes for m in parts)
+def _matrices_bytes(matrices: ConstraintSystem) -> int:
+    return sum(m.nbytes for m in (matrices.a, matrices.b, matrices.c) if m is not None)

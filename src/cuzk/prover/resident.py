@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from cuzk.backends import Backend, Buffer, Workload
 from cuzk.groth16 import ProvingKey, Query
-from cuzk.r1cs import Matrices, SparseMatrix
+from cuzk.r1cs import ConstraintSystem, Matrix
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class ResidentKey:
     """Buffers of one backend; ``key`` and ``matrices`` own the memory they may be views of."""
 
     key: ProvingKey
-    matrices: Matrices
+    matrices: ConstraintSystem
     matrix_a: Buffer
     matrix_b: Buffer
     matrix_c: Buffer | None
@@ -40,7 +40,7 @@ class ResidentKey:
 
 
 def workload(
-    key: ProvingKey, matrices: Matrices, *, repeated: bool = False, lanes: int = 1
+    key: ProvingKey, matrices: ConstraintSystem, *, repeated: bool = False, lanes: int = 1
 ) -> Workload:
     """What a proof asks of a device, or many of them."""
     known = [m for m in (matrices.a, matrices.b, matrices.c) if m is not None]
@@ -55,10 +55,10 @@ def workload(
     )
 
 
-def reside(key: ProvingKey, matrices: Matrices, backend: Backend) -> ResidentKey:
+def reside(key: ProvingKey, matrices: ConstraintSystem, backend: Backend) -> ResidentKey:
     """Put what every proof needs on the device; key and circuit must already be known to fit."""
 
-    def matrix(value: SparseMatrix) -> Buffer:
+    def matrix(value: Matrix) -> Buffer:
         return backend.put(value)
 
     def query(value: Query) -> ResidentQuery:

@@ -26,7 +26,7 @@ from cuzk.prover.placement import CLOSED, Outcome, Placement, expect_lanes
 from cuzk.prover.plan import installed_bytes, plan_bytes, vector_bytes
 from cuzk.prover.report import Report, Stopwatch, peak_bytes, versions
 from cuzk.prover.standing import Standing, standing_of
-from cuzk.r1cs import Matrices
+from cuzk.r1cs import ConstraintSystem
 from cuzk.timeline import Span, Timeline, ordered
 from cuzk.vectors import Scalars
 from cuzk.verifier import Verifier
@@ -48,7 +48,7 @@ class Result:
 class Prover:
     """Proves with one key on one device.
 
-    ``key`` is a ProvingKey or what :func:`cuzk.load_key` takes; ``circuit`` Matrices or what
+    ``key`` is a ProvingKey or what :func:`cuzk.load_key` takes; ``circuit`` ConstraintSystem or what
     :func:`cuzk.load_circuit` takes: needed for bellman's keys, and for any key it makes a witness that
     does not satisfy the circuit fail at once with the constraint's number (UnsatisfiedError).
     ``key_digest`` is what the key file's digest must be (:func:`cuzk.load_key`).
@@ -70,7 +70,7 @@ class Prover:
         self,
         key: ProvingKey | Readable,
         *,
-        circuit: Matrices | Readable | None = None,
+        circuit: ConstraintSystem | Readable | None = None,
         device: str | Backend = "auto",
         threads: int | None = None,
         memory: int | None = None,
@@ -87,7 +87,7 @@ class Prover:
         self.timeline = Timeline()
         self._numbers = count(1)  # of proofs
         expect_lanes(lanes)
-        if circuit is not None and not isinstance(circuit, Matrices):
+        if circuit is not None and not isinstance(circuit, ConstraintSystem):
             circuit = load_circuit(circuit)
         if not isinstance(key, ProvingKey):
             key = load_key(
@@ -161,7 +161,9 @@ class Prover:
     ) -> None:
         self.close()
 
-    def _expect_memory(self, key: ProvingKey, matrices: Matrices, memory: int | None) -> None:
+    def _expect_memory(
+        self, key: ProvingKey, matrices: ConstraintSystem, memory: int | None
+    ) -> None:
         if memory is not None and memory < self._planned_bytes:
             raise OutOfMemory(
                 f"{key.source}: a proof needs {self._planned_bytes} bytes of memory, "
@@ -210,7 +212,7 @@ class Prover:
         return Result(outcome.proof, public, self._report(key, matrices, statement, outcome))
 
     def _report(
-        self, key: ProvingKey, matrices: Matrices, statement: Statement, outcome: Outcome
+        self, key: ProvingKey, matrices: ConstraintSystem, statement: Statement, outcome: Outcome
     ) -> Report:
         backend = outcome.device.backend
         return Report(

@@ -40,7 +40,7 @@ from cuzk.backends.cuda.transfers import Transfers
 from cuzk.backends.cuda.uploads import Uploads
 from cuzk.curves import Curve
 from cuzk.errors import DeviceUnavailable, KernelError
-from cuzk.r1cs import SparseMatrix
+from cuzk.r1cs import Matrix
 from cuzk.timeline import Timeline
 from cuzk.vectors import Points, Scalars
 
@@ -119,7 +119,7 @@ class CudaBackend:
             )
         return plan.total
 
-    def put(self, value: Scalars | Points | SparseMatrix) -> Buffer:
+    def put(self, value: Scalars | Points | Matrix) -> Buffer:
         """FormatError names the first scalar that is not below r."""
         if isinstance(value, Scalars):
             buffer = self.stage(value)
@@ -131,7 +131,7 @@ class CudaBackend:
         if not value.values.montgomery:
             raise KernelError("cuda: matrix: expected coefficients in Montgomery form")
         self._uploads.stage(value.values).settle("coefficient", self.threads)
-        matrix = self._residence.matrix(self._machine, value)
+        matrix = self._residence.matrix(self._machine, value.written_out())
         return Buffer(self.curve, "matrix", value.rows, True, matrix)
 
     def stage(self, values: Scalars) -> Buffer:

@@ -167,14 +167,35 @@ class CircuitShape:
     def _total(self, name: str) -> int:
         return self.header.size[name] + self.units * self.unit.size[name]
 
+    def used(self, matrix: int) -> Flags:
+        """(inputs + aux,) flags: which wires have a term in A, B or C, without the rows of the public inputs."""
+        header, unit = self._used_slots(matrix)
+        (header_inputs, header_aux), (unit_inputs, unit_aux) = (
+            (
+                flags[1 + part.ports + part.size["aux"] :],
+                flags[1 + part.ports :][: part.size["aux"]],
+            )
+            for flags, part in ((header, self.header), (unit, self.unit))
+        )
+        one, n = header[:1] | (unit[:1] & bool(self.units)), self.units
+        inputs = (one, header_inputs, np.tile(unit_inputs, n))
+        return np.concatenate((*inputs, header_aux, np.tile(unit_aux, n)))
+
     def _density(self, matrix: int) -> Density:
+        header, unit = self._used_slots(matrix)
+        first = 1 + self.unit.ports
+        aux = unit[first : first + self.unit.size["aux"]]
+        return Density(header[1 : 1 + self.header.size["aux"]], aux, self.units)
+
+    def _used_slots(self, matrix: int) -> tuple[Flags, Flags]:
+        """Of the header, through ports of units too, and of every unit."""
         header, unit = (self._slots_used(part, matrix) for part in (self.header, self.unit))
         through_ports = self.unit_bindings[:, unit[1 : 1 + self.unit.ports]]
         header[through_ports.ravel()] = True
-        return Density(header[1:], unit[1 + self.unit.ports :], self.units)
+        return header, unit
 
     def _slots_used(self, part: Assembly, matrix: int) -> Flags:
-        flags = np.zeros(1 + part.ports + part.size["aux"], dtype=np.bool_)
+        flags = np.zeros(part.slots, dtype=np.bool_)
         for i, number in enumerate(part.templates.tolist()):
             template = self.templates[number]
             used = template.used[matrix]
@@ -183,6 +204,9 @@ class CircuitShape:
             flags[bound[used[1:own]]] = True
             first = 1 + part.ports + int(part.aux[i])
             flags[first : first + template.aux] |= used[own : own + template.aux]
+            first = 1 + part.ports + part.size["aux"] + int(part.inputs[i])
+            flags[first : first + template.inputs] |= used[own + template.aux :]
+            flags[0] |= used[0]
         return flags
 
 

@@ -44,8 +44,7 @@ def written_out(shape: CircuitShape, part: Assembly) -> tuple[Rows, Rows, Rows]:
 
 def matrices(shape: CircuitShape) -> Matrices:
     """The whole circuit, the rows of public inputs included."""
-    header, unit = written_out(shape, shape.header), written_out(shape, shape.unit)
-    a, b, c = (_joined(shape, header[i], unit[i], shape.terms[i], public=i == 0) for i in range(3))
+    a, b, c = (matrix(shape, i) for i in range(3))
     return Matrices(
         curve=BLS12_381,
         wires=shape.inputs + shape.aux,
@@ -58,11 +57,10 @@ def matrices(shape: CircuitShape) -> Matrices:
     )
 
 
-def _joined(
-    shape: CircuitShape, header: Rows, unit: Rows, terms: int, *, public: bool
-) -> SparseMatrix:
-    """One matrix; ``public`` adds a row for every public input that holds it alone."""
-    more = shape.inputs if public else 0
+def matrix(shape: CircuitShape, which: int) -> SparseMatrix:
+    """A, B or C of the whole circuit, in A a row for every public input that holds it alone."""
+    header, unit = (written_out(shape, part)[which] for part in (shape.header, shape.unit))
+    more, terms = shape.inputs if which == 0 else 0, shape.terms[which]
     row_ptr = np.zeros(shape.constraints + more + 1, dtype=np.uint64)
     wires = np.empty(terms + more, dtype=np.uint32)
     coefficients = np.empty(terms + more, dtype=np.uint32)
@@ -74,7 +72,7 @@ def _joined(
         coefficients[span] = rows.coefficients
         _continue(row_ptr[frame.row + 1 :], rows.starts[1:], at)
         at += rows.terms
-    if public:
+    if more:
         wires[at:] = np.arange(more, dtype=np.uint32)
         coefficients[at:] = PLUS_ONE
         _continue(row_ptr[shape.constraints + 1 :], np.arange(1, more + 1, dtype=np.uint32), at)

@@ -66,11 +66,9 @@ class Template:
         return self.a, self.b, self.c
 
     @cached_property
-    def used(self) -> tuple[Flags, Flags]:
-        """(slots,) flags of A and of B: which columns hold a term."""
-        found = []
-        for rows in (self.a, self.b):
-            flags = np.zeros(self.slots, dtype=np.bool_)
+    def used(self) -> tuple[Flags, Flags, Flags]:
+        """(slots,) flags of A, B and C: which columns hold a term."""
+        a, b, c = (np.zeros(self.slots, dtype=np.bool_) for _ in range(3))
+        for flags, rows in zip((a, b, c), self.matrices, strict=True):
             flags[rows.columns] = True
-            found.append(flags)
-        return found[0], found[1]
+        return a, b, c

@@ -18,7 +18,7 @@ from cuzk.filecoin.node_arithmetic import ONE
 from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.filecoin.templates.template import Rows, Template
 from cuzk.filecoin.witness.schedule import Group, Numbers, waves
-from cuzk.vectors import Scalars
+from cuzk.vectors import Scalars, Words
 
 Places = tuple[int, Numbers, Numbers, Numbers, Numbers]
 PlacedRows = tuple[Numbers, Numbers, NDArray[np.uint16], NDArray[np.uint8], NDArray[np.uint8], int]
@@ -59,9 +59,12 @@ class PlacedMatrices:
             raise CircuitError(f"{shape.name}: wire {bad}: expected a value below r")
         if size < (rows := shape.constraints + shape.inputs):
             raise CircuitError(f"{shape.name}: expected room for {rows} rows, found {size}")
-        return [
-            self._product(i, wires, size, bit_reversed=bit_reversed, threads=threads) for i in which
-        ]
+        found = []
+        for matrix in which:
+            out = np.empty((size, 4), dtype=np.uint64)
+            self.product(matrix, wires.words, out, bit_reversed=bit_reversed, threads=threads)
+            found.append(Scalars(BLS12_381, out, montgomery=True))
+        return found
 
     def broken(self, wires: Scalars, *, threads: int = 1) -> NDArray[np.int64]:
         """The constraints that the wires do not satisfy."""
@@ -70,28 +73,27 @@ class PlacedMatrices:
         _core.pointwise(BLS12_381.name, a, b, c, ONE, a, threads)
         return np.flatnonzero(a.any(axis=1))
 
-    def _product(
-        self,
-        matrix: int,
-        wires: Scalars,
-        size: int,
-        *,
-        bit_reversed: bool,
-        threads: int,
-    ) -> Scalars:
-        shape, out = self.shape, np.empty((size, 4), dtype=np.uint64)
+    def product(
+        self, matrix: int, wires: Words, out: Words, *, bit_reversed: bool, threads: int
+    ) -> None:
+        """One of them into memory that is there, of wires that are plain, below r and not too few."""
+        shape = self.shape
         _core.placed_product(
             [_rows(t, t.matrices[matrix]) for t in shape.templates],
             shape.coefficients.words,
             self.places,
             shape.constraints,
             shape.inputs if matrix == 0 else 0,
-            wires.words,
+            wires,
             out,
             bit_reversed,
             threads,
         )
-        return Scalars(BLS12_381, out, montgomery=True)
+
+    @property
+    def nbytes(self) -> int:
+        """Of the places."""
+        return sum(numbers.nbytes for _, *arrays in self.places for numbers in arrays)
 
 
 def where(shape: CircuitShape, row: int) -> str:
