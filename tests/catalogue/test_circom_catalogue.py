@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from command import cuzk
 from files import files, sections, wtns_bytes
 from served import catalogue_of, circom, filecoin, request, witness_request
 
 import cuzk.cli.app as app
 from circuits import chain
+from command import cuzk
 from cuzk.catalogue import Catalogue
 from cuzk.curves import BLS12_381, CURVES, Curve
 from cuzk.engine.catalogue import OpenCircuit, PartProof, Route
