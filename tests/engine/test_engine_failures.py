@@ -61,6 +61,31 @@ def test_6_a_job_that_fails_is_not_worked_on_any_more(
     play(tmp_path, scenario, BIG)
 
 
+def test_a_failure_is_shown_however_many_jobs_are_done_after_it(tmp_path: Path) -> None:
+    """The page said that nothing had failed: the last 50 jobs that ended were good ones."""
+
+    def shown(world: World) -> list[tuple[str, str]]:
+        snapshot = world.engine.snapshot(ended=1)
+        assert [job.state for job in snapshot.jobs] == ["done"]
+        return [(job.id, job.message) for job in snapshot.failures]
+
+    async def before(world: World) -> None:
+        for name in ("first", "second"):
+            world.worker.fail["prove", name] = [KernelError(name)]
+            await world.engine.submit(world.request(name, "big"))
+            await world.engine.result(name)
+        for number in range(3):
+            await world.engine.submit(world.request(f"good{number}", "big"))
+            await world.proof(f"good{number}")
+        assert shown(world) == [("second", "second"), ("first", "first")]
+
+    async def after(world: World) -> None:
+        assert shown(world) == [("second", "second"), ("first", "first")]
+
+    play(tmp_path, before, BIG)
+    play(tmp_path, after, BIG)
+
+
 def test_a_failed_job_can_be_tried_again(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         world.worker.fail["prove", "a"] = [KernelError("once")]

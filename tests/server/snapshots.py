@@ -36,7 +36,9 @@ class Scripted:
         open_jobs = [job for job in self.moment.jobs if job.state not in ENDED]
         over = [job for job in self.moment.jobs if job.state in ENDED]
         spans = [s for s in self.moment.spans if spans_since is not None and s.end >= spans_since]
-        return replace(self.moment, jobs=(*open_jobs, *over[:ended]), spans=tuple(spans))
+        failed = tuple(job for job in self.moment.jobs if job.state == "failed")
+        jobs = (*open_jobs, *over[:ended])
+        return replace(self.moment, jobs=jobs, spans=tuple(spans), failures=failed)
 
 
 def idle(now: float = NOW) -> Snapshot:

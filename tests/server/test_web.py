@@ -99,6 +99,11 @@ def test_what_curios_page_reads_is_there_under_its_names() -> None:
     assert over == ["porep-1000-5151"]  # ended 25 s ago; the one before 141 s
 
 
+def test_failures_do_not_depend_on_which_jobs_are_asked_for() -> None:
+    found = ask(app_of(busy()), "/status?jobs=0&state=queued").json()
+    assert [failure["code"] for failure in found["failures"]] == ["unsatisfied", "worker-lost"]
+
+
 def test_a_daemon_with_nothing_to_do_has_a_status() -> None:
     found = ask(app_of(idle()), "/status").json()
     assert found["jobs"] == found["lanes"] == found["failures"] == found["pipelines"] == []

@@ -14,6 +14,7 @@ from cuzk.engine.stations import Station
 from cuzk.engine.views import job_view
 from cuzk.errors import CuzkError, InternalError, WorkerLost
 
+FAILURES = 20  # kept for the list of failures, whatever ended since
 Stored = tuple[bytes, JobView, Outcome]
 
 
@@ -23,6 +24,7 @@ class Endings:
     def __init__(self, state: Engine) -> None:
         self.state = state
         self.ended: deque[JobView] = deque(maxlen=state.policy.shown)
+        self.failed: deque[JobView] = deque(maxlen=FAILURES)
         self.unwritten: dict[str, Stored] = {}
         """Those that the journal could not write: tried again every minute."""
         self._times: deque[float] = deque(maxlen=state.policy.keep_count + 1)
@@ -70,7 +72,7 @@ class Endings:
         self.state.jobs.remove(live)
         self.state.history.ended(job, outcome, job.ended)
         view = job_view(live, self.state)
-        self.ended.append(view)
+        self.show(view)
         if not written:
             self.unwritten[job.id] = (job.digest, view, outcome)
         self._times.append(job.ended)
@@ -78,6 +80,12 @@ class Endings:
         if not live.done.done():
             live.done.set_result(None)
         self.state.wake()
+
+    def show(self, view: JobView) -> None:
+        """In the lists of ended and failed jobs, the last one for now."""
+        self.ended.append(view)
+        if view.state == State.FAILED.value:
+            self.failed.append(view)
 
     async def _write(self, job_id: str, outcome: Outcome, started: float, ended: float) -> bool:
         try:
@@ -153,8 +161,9 @@ class Endings:
             return
         if count:
             LOG.info("results of %d jobs expired", count)
-        while self.ended and self.ended[0].ended < before:
-            self.ended.popleft()
+        for shown in (self.ended, self.failed):
+            while shown and shown[0].ended < before:
+                shown.popleft()
 
 
 def times(live: Live, now: float) -> dict[str, float]:

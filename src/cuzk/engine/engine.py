@@ -226,8 +226,12 @@ class Engine:
 
     def snapshot(self, *, ended: int = 50, spans_since: float | None = None) -> Snapshot:
         """This moment, with the last ``ended`` jobs and the spans that ended since then."""
-        last = list(self._endings.ended)[-ended:] if ended > 0 else []
-        return snapshot(self._state, reversed(last), started=self._started, spans_since=spans_since)
+        endings = self._endings
+        last = list(endings.ended)[-ended:] if ended > 0 else []
+        return snapshot(
+            self._state, reversed(last), reversed(endings.failed),
+            started=self._started, spans_since=spans_since,
+        )  # fmt: skip
 
     # ---- events
 

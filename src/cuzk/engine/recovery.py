@@ -17,7 +17,8 @@ GONE = "accepted before a restart, and not in the configuration any more"
 def recover(state: State, admission: Admission, endings: Endings) -> int:
     """Take up all of it; a job that cannot be proved here any more fails with the reason. The next job's number."""
     recovered = state.journal.recover()
-    endings.ended.extend(reversed(state.journal.recent(state.policy.shown)))
+    for view in reversed(state.journal.recent(state.policy.shown)):
+        endings.show(view)
     circuits = {entry.id: entry.fault for entry in state.catalogue.entries()}
     for job in recovered.jobs:
         live = admission.take_up(job, _proved(job))

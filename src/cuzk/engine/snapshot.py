@@ -162,6 +162,8 @@ class Snapshot:
     memories: tuple[MemoryView, ...]
     totals: tuple[KindTotals, ...]
     waits: tuple[WaitTotals, ...] = ()
+    failures: tuple[JobView, ...] = ()
+    """The last jobs that failed, the last first, however many ended well since."""
     throughput: tuple[tuple[float, int], ...] = ()
     """(start of a minute, proofs done in it), the last 60."""
     spans: tuple[SpanView, ...] = ()

@@ -160,7 +160,12 @@ def memory_views(state: State) -> tuple[MemoryView, ...]:
 
 
 def snapshot(
-    state: State, ended: Iterable[JobView], *, started: float, spans_since: float | None
+    state: State,
+    ended: Iterable[JobView],
+    failures: Iterable[JobView],
+    *,
+    started: float,
+    spans_since: float | None,
 ) -> Snapshot:
     """All of it, at this moment; spans those that ended since then, none where it is None."""
     now = state.clock()
@@ -178,6 +183,7 @@ def snapshot(
         memories=memory_views(state),
         totals=state.history.totals(),
         waits=state.history.waits(),
+        failures=tuple(failures),
         throughput=state.history.throughput(now),
         spans=() if spans_since is None else state.history.spans(spans_since),
         rss=psutil.Process().memory_info().rss,

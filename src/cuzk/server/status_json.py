@@ -9,7 +9,7 @@ One object. Times are seconds of the epoch, durations seconds (``milliseconds`` 
     jobs [...]: those asked for, in the order in which they will be worked on, then ended ones, the last first;
                 ``partitions_total`` of each, and in ``partitions`` those that are proving or done: others are pending
     jobs_known, jobs_found, jobs_from: how many there are, how many of them match, the place of the first one here
-    failures [...]: jobs that failed, the last first, 20 at most, whatever was asked for
+    failures [...]: the last jobs that failed, the last first, whatever was asked for
     lanes [{worker, track, spans [[name, start, end, job], ...]}, ...], spans_left_out
     partitions [[worker, job, partition, start, end], ...]: of all jobs here, those in work (end 0) or over since ``since``
 
@@ -27,7 +27,6 @@ from cuzk.engine.snapshot import JobView, Snapshot, SpanView
 from cuzk.server.curio_status import curio_status
 
 ENDED = frozenset({"done", "failed", "cancelled"})
-FAILURES = 20
 RECENT = 300.0  # seconds
 
 
@@ -109,9 +108,8 @@ def _job(job: JobView) -> dict[str, Any]:
 
 
 def _failures(snapshot: Snapshot) -> list[dict[str, Any]]:
-    failed = [job for job in snapshot.jobs if job.state == "failed"][:FAILURES]
     names = ("id", "number", "kind", "circuit", "code", "message", "ended")
-    return [{name: getattr(job, name) for name in names} for job in failed]
+    return [{name: getattr(job, name) for name in names} for job in snapshot.failures]
 
 
 def _partitions(snapshot: Snapshot, wanted: Wanted) -> list[tuple[str, str, int, float, float]]:
