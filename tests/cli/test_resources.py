@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from cuzk.backends.cuda.device import ordinal_of
 from cuzk.catalogue.catalogue import Catalogue
 from cuzk.cli import resources
 from cuzk.cli.resources import headroom, memory_limits, usable_devices
@@ -63,6 +64,25 @@ def test_a_gpu_that_must_not_be_used(driver: Gpus) -> None:
     for name in ("cuda", "cuda:1"):
         with pytest.raises(DeviceUnavailable, match=f"CUZK_NO_GPU forbids {name}"):
             usable_devices((name,), no_gpu=True)
+
+
+def test_25_a_gpu_is_its_number_however_it_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fault 25: work went to another GPU than was meant. By another name than its memory's a GPU had no limit, and two
+    names of one GPU were two workers."""
+    answer = "import sys; print({'GPU-1011': 1, 'GPU-2021': 0}[sys.argv[1]])"
+    monkeypatch.setattr(resources, "NUMBER", answer)
+    asked = ("cuda:GPU-1011", "cuda:001", "cuda:GPU-2021", "cpu", "cuda:0")
+    assert usable_devices(asked, no_gpu=False) == ["cuda:1", "cuda:0", "cpu"]
+
+
+def test_25_a_gpu_that_is_not_there_is_told_as_the_command_line_does() -> None:
+    with pytest.raises(DeviceUnavailable) as here:
+        ordinal_of("GPU-abcd")
+    with pytest.raises(DeviceUnavailable) as there:
+        usable_devices(("cuda:GPU-abcd",), no_gpu=False)
+    assert str(there.value) == f"devices: cuda:GPU-abcd: {here.value}"
 
 
 def test_limits_are_the_settings_or_the_machines() -> None:

@@ -16,6 +16,15 @@ from cuzk.errors import DeviceUnavailable
 LOG = logging.getLogger("cuzk.serve")
 DRIVER = Path("/proc/driver/nvidia")
 COUNT = "from cuzk.backends.cuda.device import device_count; print(device_count())"
+NUMBER = """
+import sys
+from cuzk.backends.cuda.device import ordinal_of
+from cuzk.errors import DeviceUnavailable
+try:
+    print(ordinal_of(sys.argv[1]))
+except DeviceUnavailable as error:
+    sys.exit(str(error))
+"""
 COUNT_SECONDS = 60.0
 
 
@@ -69,18 +78,31 @@ def headroom(
 
 
 def usable_devices(use: tuple[str, ...], *, no_gpu: bool) -> list[str]:
-    """Names of workers; DeviceUnavailable for GPUs that must not be used or of which there are none."""
+    """Names of workers, each GPU's by its number, as its memory is called, however it was asked for; DeviceUnavailable
+    for GPUs that must not be used, are not there, or of which there are none."""
     if use == ("auto",):
         return ["cpu"] if no_gpu or not DRIVER.exists() else _all_gpus() or _cpu_instead()
     found: list[str] = []
     for name in use:
         if no_gpu and name != "cpu":
             raise DeviceUnavailable(f"devices: CUZK_NO_GPU forbids {name}; unset it or use the cpu")
-        named = _all_gpus() if name == "cuda" else [name]
+        named = _all_gpus() if name == "cuda" else [_numbered(name)]
         if not named:
             raise DeviceUnavailable("devices: cuda: no GPU can be used; `cuzk doctor` says why")
         found += named
     return list(dict.fromkeys(found))
+
+
+def _numbered(name: str) -> str:
+    kind, _, which = name.partition(":")
+    if which.startswith("GPU-"):
+        done = _asked(NUMBER, which)
+        if done is None or done.returncode:
+            lines = done.stderr.splitlines() if done else []
+            reason = lines[-1] if lines else "the driver did not answer; see `cuzk doctor`"
+            raise DeviceUnavailable(f"devices: {name}: {reason}")
+        which = done.stdout
+    return f"{kind}:{int(which)}" if which else name
 
 
 def _cpu_instead() -> list[str]:
@@ -91,16 +113,22 @@ def _cpu_instead() -> list[str]:
 
 
 def _all_gpus() -> list[str]:
-    """Counted in another process: the daemon's never loads the driver."""
+    done = _asked(COUNT)
+    count = int(done.stdout) if done is not None and done.returncode == 0 else 0
+    return [f"cuda:{number}" for number in range(count)]
+
+
+def _asked(code: str, *arguments: str) -> subprocess.CompletedProcess[str] | None:
+    """Of the driver, in another process: the daemon's never loads it. None where that hangs."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", COUNT],
+        return subprocess.run(
+            [sys.executable, "-P", "-c", code, *arguments],
             capture_output=True,
+            text=True,
+            errors="backslashreplace",
             timeout=COUNT_SECONDS,
             check=False,
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
-        return []
-    count = int(done.stdout) if done.returncode == 0 else 0
-    return [f"cuda:{number}" for number in range(count)]
+        return None
