@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from circuits import cubic
+from circuits import chain, cubic
 from cuzk.curves import CURVES, curve_named
 from cuzk.formats.iden3.ptau import write_ptau
 from cuzk.formats.iden3.r1cs import write_r1cs
@@ -76,6 +76,17 @@ def files(name: str) -> Files:
     broken[3] += 1
     made.false_witness.write_bytes(wtns_bytes(name, broken))
     return made
+
+
+@cache
+def slow_files() -> tuple[Path, Path]:
+    """Key and witness of a circuit on BN254 that a thread takes a tenth of a second for."""
+    curve, place = curve_named("bn254"), folder() / "slow"
+    place.mkdir()
+    circuit = chain(curve, 1000)
+    write_zkey(place / "slow.zkey", setup(circuit.matrices(), make_powers_of_tau(curve, 10)))
+    write_wtns(place / "slow.wtns", circuit.witness())
+    return place / "slow.zkey", place / "slow.wtns"
 
 
 def wtns_bytes(name: str, values: list[int], version: int = 2) -> bytes:

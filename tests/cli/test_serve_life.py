@@ -16,19 +16,15 @@ from urllib.request import urlopen
 
 import psutil
 import pytest
-from files import files
+from files import files, slow_files
 
 import cuzk as library
 import cuzk.cli.app as app
-from circuits import chain
 from command import cuzk, error_line
 from cuzk.curves import BN254
 from cuzk.errors import Unavailable
-from cuzk.formats.iden3.wtns import write_wtns
-from cuzk.formats.iden3.zkey_writer import write_zkey
 from cuzk.groth16 import VerifyingKey
 from cuzk.server.client import Client
-from cuzk.setup import make_powers_of_tau, setup
 from daemon_process import PATIENCE, Served, serve
 
 JOBS = [f"job-{number}" for number in range(12)]
@@ -36,13 +32,8 @@ SOON = 5.0  # seconds
 
 
 @pytest.fixture(scope="module")
-def slow(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Key and witness of a circuit that a thread takes a tenth of a second for."""
-    place = tmp_path_factory.mktemp("slow")
-    circuit = chain(BN254, 1000)
-    write_zkey(place / "slow.zkey", setup(circuit.matrices(), make_powers_of_tau(BN254, 10)))
-    write_wtns(place / "slow.wtns", circuit.witness())
-    return place / "slow.zkey", place / "slow.wtns"
+def slow() -> tuple[Path, Path]:
+    return slow_files()
 
 
 @pytest.fixture

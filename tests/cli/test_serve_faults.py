@@ -1,0 +1,420 @@
+"""What goes wrong in other proving services, against a daemon in a process of its own and real clients.
+
+Numbers are those of docs/cases.md: D2 a case of group D, ``test_15`` a fault of the reference system.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import grpc
+import pytest
+from files import files, sections, slow_files, wtns_bytes
+
+import cuzk as library
+from circuits import chain
+from cuzk.curves import BN254
+from cuzk.errors import (
+    Cancelled,
+    CuzkError,
+    DeadlineExceeded,
+    FormatError,
+    ProofError,
+    QueueFull,
+    Refused,
+    RequestConflict,
+    UnknownJob,
+)
+from cuzk.server.client import Client, ProofResult
+from cuzk.server.proving_pb2 import (
+    GetStatusRequest,
+    GetStatusResponse,
+    SubmitProofRequest,
+    SubmitProofResponse,
+)
+from daemon_process import PATIENCE, Served, serve
+
+MIB = 1 << 20
+SLOW, QUICK = "slow", "quick"  # a tenth of a second, a hundredth
+
+
+@pytest.fixture(scope="module")
+def changing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key that tests damage, and put right again."""
+    return Path(shutil.copy(slow_files()[0], tmp_path_factory.mktemp("changing") / "c.zkey"))
+
+
+@pytest.fixture(scope="module")
+def daemon(changing: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    keys = {SLOW: slow_files()[0], QUICK: files("bn254").zkey, "changing": changing}
+    given = [word for name, key in keys.items() for word in ("--circuit", f"{name}={key}")]
+    state = tmp_path_factory.mktemp("state")
+    state.chmod(0o700)
+    with serve("--state", state, "--device", "cpu", "--threads", "1", *given) as served:
+        assert served.address
+        yield served
+
+
+@pytest.fixture
+def client(daemon: Served) -> Iterator[Client]:
+    with Client(daemon.address, timeout=30) as made:
+        yield made
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Client]:
+    """Of a daemon that takes little: three requests of at most 4 MiB."""
+    (tmp_path / "cuzk.toml").write_text(
+        '[queue]\nlimit = 3\ncritical = 0\n[security]\nmessage_limit = "4MiB"\n'
+    )
+    given = ["--circuit", f"{SLOW}={slow_files()[0]}", "--device", "cpu", "--threads", "1"]
+    state = tmp_path / "state"
+    with (
+        serve("--config", tmp_path / "cuzk.toml", "--state", state, *given) as served,
+        Client(served.address, timeout=30) as made,
+    ):
+        yield made
+
+
+def expect_valid(key: Path, result: ProofResult) -> None:
+    vk = library.load_verifying_key(key)
+    signals = library.load_public(result.public, BN254)
+    assert library.verify(vk, signals, library.load_proof(result.proof, BN254))
+
+
+def job_of(client: Client, name: str) -> dict[str, Any]:
+    return next(job for job in client.status()["jobs"] if job["id"] == name)
+
+
+def until(held: Callable[[], object]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not held():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def unended(client: Client) -> int:
+    return sum(client.status()["states"].values())
+
+
+def added(totals: list[dict[str, Any]]) -> Counter[str]:
+    """Over all kinds."""
+    found: Counter[str] = Counter()
+    for kind in totals:
+        found.update({name: kind[name] for name in ("submitted", "done", "failed", "cancelled")})
+    return found
+
+
+def total(client: Client) -> Counter[str]:
+    return added(client.status()["totals"])
+
+
+def owners(client: Client) -> list[str]:
+    """Of memory: keys apart."""
+    return [
+        owner
+        for memory in client.status()["memories"]
+        for owner in memory["owners"]
+        if not owner.startswith("key ")
+    ]
+
+
+def test_3_one_id_from_many_clients_is_one_job(daemon: Served, client: Client) -> None:
+    """While it is accepted, in the middle of its proof, and afterwards."""
+    before = total(client)["submitted"]
+
+    def prove(_: int) -> ProofResult:
+        with Client(daemon.address, timeout=30) as own:
+            return own.prove_circuit(SLOW, slow_files()[1], id="same")
+
+    with ThreadPoolExecutor(9) as threads:
+        asked = [threads.submit(prove, number) for number in range(4)]
+        until(lambda: client.status()["states"].get("proving"))
+        with pytest.raises(RequestConflict, match="'same'"):
+            client.submit_circuit(SLOW, wtns_bytes("bn254", chain(BN254, 1000, seed=8).witness().ints()), id="same")  # fmt: skip
+        asked += [threads.submit(prove, number) for number in range(4)]
+        results = [each.result(PATIENCE) for each in asked]
+    results.append(prove(9))
+    assert len({(result.proof, result.public) for result in results}) == 1
+    expect_valid(slow_files()[0], results[0])
+    assert total(client)["submitted"] - before == 1
+    assert job_of(client, "same")["partitions_total"] == 1
+
+
+def test_v8_a_job_is_known_by_its_id_and_never_by_its_proof(client: Client) -> None:
+    """The same statement twice is two jobs with two proofs, both of them valid."""
+    twice = [client.prove_circuit(QUICK, files("bn254").wtns) for _ in range(2)]
+    assert twice[0].job != twice[1].job
+    assert twice[0].proof != twice[1].proof
+    assert twice[0].public == twice[1].public
+    for result in twice:
+        expect_valid(files("bn254").zkey, result)
+        with pytest.raises((UnknownJob, FormatError)):
+            client.poll(result.proof.decode(), 0.1)
+
+
+class Load:
+    """Jobs of two circuits, some of them cancelled. ``asked`` and ``taken``: how many it sent, and had an answer for."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.asked = self.taken = 0
+
+    def run(self, client: Client) -> None:
+        for number in range(self.count):
+            circuit = (SLOW, QUICK)[number % 2]
+            witness = slow_files()[1] if circuit == SLOW else files("bn254").wtns
+            self.asked += 1
+            job = client.submit_circuit(circuit, witness, id=f"depth-{number}").job
+            self.taken += 1
+            if number % 7 == 3:
+                client.cancel(job)
+
+
+@pytest.mark.parametrize("samples", [200, pytest.param(1000, marks=pytest.mark.slow)])
+def test_15_depths_are_what_was_taken_and_has_not_ended(
+    daemon: Served, client: Client, samples: int
+) -> None:
+    """Asked for while jobs come, run, end and are cancelled; Curio takes ``pending`` + ``in_progress`` for the depth."""
+    load, before, depths, working = Load(samples // 10), total(client), [1], 0
+    with ThreadPoolExecutor(1) as threads, grpc.insecure_channel(daemon.address) as channel:
+        ask = channel.unary_unary(
+            "/cuzk.v1.ProvingEngine/GetStatus",
+            request_serializer=GetStatusRequest.SerializeToString,
+            response_deserializer=GetStatusResponse.FromString,
+        )
+        loading = threads.submit(load.run, client)
+        while len(depths) <= samples or not loading.done() or depths[-1]:
+            least = load.taken
+            answer = ask(GetStatusRequest(), timeout=10)
+            most = load.asked
+            depths.append(sum(queue.pending + queue.in_progress for queue in answer.queues))
+            working += any(queue.in_progress for queue in answer.queues)
+            state = json.loads(answer.status_json)
+            made = added(state["totals"])
+            assert least <= made["submitted"] - before["submitted"] <= most
+            ended = made["done"] + made["failed"] + made["cancelled"]
+            assert depths[-1] == made["submitted"] - ended == sum(state["states"].values())
+            assert answer.total_proofs_completed == made["done"]
+            assert answer.total_proofs_failed == made["failed"]
+        loading.result()
+    assert max(depths) > 5
+    assert working > samples // 10
+    assert total(client)["submitted"] - before["submitted"] == load.count
+
+
+def test_d2_a_critical_job_begins_next(client: Client) -> None:
+    """Before all that wait: what was in work when it came is one partition."""
+    for number in range(20):
+        client.submit_circuit(SLOW, slow_files()[1], id=f"low-{number}", priority="low")
+    urgent = client.submit_circuit(QUICK, files("bn254").wtns, id="urgent", priority="critical")
+    assert urgent.place == 0
+    client.wait("urgent")
+    came = job_of(client, "urgent")["accepted"]
+    (part,) = job_of(client, "urgent")["partitions"]
+    others = [job for job in client.status()["jobs"] if job["id"].startswith("low-")]
+    between = [
+        job["id"]
+        for job in others
+        for each in job["partitions"]
+        if came < each["started"] < part["started"]
+    ]
+    assert len(between) <= 1, between
+    assert sum(job["state"] == "done" for job in others) < 10
+    waits = {(wait["kind"], wait["priority"]): wait for wait in client.status()["waits"]}
+    longest = waits["circuit", "critical"]["longest"]
+    assert longest == pytest.approx(part["started"] - came, abs=0.01)
+    for number in range(20):
+        client.cancel(f"low-{number}")
+
+
+def test_d8_cancel_at_every_stage_frees_what_was_reserved(client: Client) -> None:
+    for number in range(6):
+        client.submit_circuit(SLOW, slow_files()[1], id=f"stage-{number}")
+    until(lambda: job_of(client, "stage-0")["state"] == "proving")
+    assert owners(client)
+    assert client.cancel("stage-0") is True
+    assert client.cancel("stage-5") is False  # it had not begun
+    for name in ("stage-0", "stage-5"):
+        assert job_of(client, name)["state"] == "cancelled"
+        with pytest.raises(Cancelled):
+            client.wait(name)
+    done = client.wait("stage-1")
+    assert client.cancel("stage-1") is False
+    assert client.wait("stage-1").proof == done.proof
+    with pytest.raises(UnknownJob, match="'stage-9'"):
+        client.cancel("stage-9")
+    for number in (2, 3, 4):
+        client.cancel(f"stage-{number}")
+    until(lambda: not owners(client))
+    again = client.prove_circuit(SLOW, slow_files()[1], id="stage-0")
+    expect_valid(slow_files()[0], again)
+
+
+def test_16_a_wait_ends_at_its_time_and_its_job_goes_on(client: Client) -> None:
+    for number in range(5):
+        client.submit_circuit(SLOW, slow_files()[1], id=f"wait-{number}")
+    began = time.monotonic()
+    assert client.poll("wait-4", 0.05) is None
+    assert time.monotonic() - began < 0.4  # 0.5 is when it is done
+    with pytest.raises(DeadlineExceeded, match="it goes on"):
+        client.wait("wait-4", timeout=0.01)
+    expect_valid(slow_files()[0], client.wait("wait-4"))
+    for _ in range(5):
+        client.submit_circuit(SLOW, slow_files()[1])
+    with pytest.raises(DeadlineExceeded, match="not done by its deadline"):
+        client.prove_circuit(SLOW, slow_files()[1], deadline=0.05)
+    until(lambda: not unended(client))
+
+
+def test_d13_after_load_everything_is_zero_and_adds_up(daemon: Served, client: Client) -> None:
+    """By the RPC, the page's JSON and the metrics, after proofs, failures, refusals and cancelled jobs."""
+    for number in range(8):
+        client.submit_circuit(SLOW, slow_files()[1], id=f"sum-{number}")
+    with pytest.raises(ProofError):
+        client.prove_circuit(QUICK, files("bn254").false_witness)
+    with pytest.raises(FormatError):
+        client.prove_circuit(QUICK, b"wtns")
+    client.cancel("sum-7")
+    until(lambda: not unended(client))
+    until(lambda: not owners(client))
+    state = json.load(urlopen(f"{daemon.page}/status"))
+    assert (state["queues"], state["states"], state["priorities"]) == ([], {}, {})
+    assert state["counters"]["queue_depth"] == 0
+    assert set(state["buffers"].values()) == {0}
+    assert all(not each["partitions"] and not each["job"] for each in state["workers"])
+    assert {key["users"] for key in state["keys"]} == {0}
+    for memory in state["memories"]:
+        assert memory["reserved"] == sum(memory["owners"].values())
+        assert memory["free"] + memory["reserved"] == memory["limit"]
+    made = total(client)
+    assert min(made["failed"], made["cancelled"], made["done"]) > 0
+    assert made["submitted"] == made["done"] + made["failed"] + made["cancelled"]
+    text = urlopen(f"{daemon.page}/metrics").read().decode()
+    numbers = {
+        line.split()[0]: float(line.split()[1])
+        for line in text.splitlines()
+        if line and line[0] != "#"
+    }
+    assert numbers["cuzk_queue_depth"] == numbers["cuzk_running_jobs"] == 0
+    assert numbers["cuzk_proofs_completed_total"] == made["done"]
+    assert numbers["cuzk_proofs_failed_total"] == made["failed"]
+    assert numbers['cuzk_jobs_submitted_total{proof_kind="circuit"}'] == made["submitted"]
+    assert numbers['cuzk_jobs_cancelled_total{proof_kind="circuit"}'] == made["cancelled"]
+    assert numbers['cuzk_memory_reserved_bytes{memory="host"}'] == next(
+        memory["reserved"] for memory in state["memories"] if memory["name"] == "host"
+    )
+
+
+def test_d16_a_full_queue_says_its_length_and_has_room_later(small: Client) -> None:
+    for number in range(3):
+        small.submit_circuit(SLOW, slow_files()[1], id=f"full-{number}")
+    with grpc.insecure_channel(small.address) as channel, pytest.raises(grpc.RpcError) as refused:
+        channel.unary_unary(
+            "/cuzk.v1.ProvingEngine/SubmitProof",
+            request_serializer=SubmitProofRequest.SerializeToString,
+            response_deserializer=SubmitProofResponse.FromString,
+        )(SubmitProofRequest(request_id="x", proof_kind="CIRCUIT", circuit_id=SLOW,
+                             witness=slow_files()[1].read_bytes()), timeout=10)  # fmt: skip
+    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert refused.value.details() == (
+        "3 requests are waiting or in work, the limit is 3: try again later"
+    )
+    with pytest.raises(QueueFull):
+        small.submit_circuit(SLOW, slow_files()[1], id="full-3")
+    assert small.submit_circuit(SLOW, slow_files()[1], id="full-2").job == "full-2"  # it attaches
+    small.wait("full-0")
+    later = small.submit_circuit(SLOW, slow_files()[1], id="full-3")
+    expect_valid(slow_files()[0], small.wait(later.job))
+
+
+@pytest.mark.parametrize("mib", [5, 50, pytest.param(129, marks=pytest.mark.slow)])
+def test_d6_large_requests_arrive(client: Client, mib: int) -> None:
+    """A witness whose file has so much more in it, in a section that no reader knows."""
+    witness = padded(files("bn254").wtns.read_bytes(), mib * MIB)
+    result = client.prove_circuit(QUICK, witness, id=f"large-{mib}")
+    expect_valid(files("bn254").zkey, result)
+    assert job_of(client, f"large-{mib}")["payload_bytes"] == len(witness) > mib * MIB
+
+
+def test_d6_a_request_above_the_limit_is_refused_in_words(small: Client) -> None:
+    witness = padded(slow_files()[1].read_bytes(), 9 * MIB)
+    with pytest.raises(
+        Refused, match=r"expected a message of at most [0-9,]+ bytes, found one of 9,4"
+    ):
+        small.submit_circuit(SLOW, witness)
+    assert small.prove_circuit(SLOW, slow_files()[1]).proof
+
+
+def padded(wtns: bytes, nbytes: int) -> bytes:
+    """With one more section."""
+    count = int.from_bytes(wtns[8:12], "little") + 1
+    section = (99).to_bytes(4, "little") + nbytes.to_bytes(8, "little") + bytes(nbytes)
+    return wtns[:8] + count.to_bytes(4, "little") + wtns[12:] + section
+
+
+def test_d19_a_failure_is_shown_with_its_reason_and_its_time(
+    daemon: Served, client: Client
+) -> None:
+    name = "<script>alert(1)</script>&'\""
+    before = time.time()
+    job = client.submit_circuit(QUICK, files("bn254").false_witness, id=name).job
+    with pytest.raises(ProofError) as reason:
+        client.wait(job)
+    page = urlopen(daemon.page).read().decode()
+    assert "alert(1)" not in page
+    answer = urlopen(f"{daemon.page}/status")
+    assert answer.headers["content-type"] == "application/json"
+    (shown,) = [each for each in json.load(answer)["failures"] if each["id"] == name]
+    assert (shown["code"], shown["message"]) == ("invalid-proof", str(reason.value))
+    assert before < shown["ended"] < time.time()
+    assert "alert" not in client.metrics()
+    assert daemon.said(r"failed '<script>.*invalid-proof")
+
+
+def overwrite(path: Path, at: int, data: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def test_23_a_key_that_changes_makes_no_wrong_proof(client: Client, changing: Path) -> None:
+    """Loaded and mapped, written over in place, in the middle of its points: withheld, and the reason told."""
+    whole = changing.read_bytes()
+    witness = slow_files()[1]
+    expect_valid(changing, client.prove_circuit("changing", witness))
+    offset, length = sections(whole)[8]  # points of C
+    overwrite(changing, offset, whole[offset + 64 : offset + 128] * (length // 64))
+    job = client.submit_circuit("changing", witness, id="damaged").job
+    with pytest.raises(CuzkError) as refused:
+        client.wait(job)
+    assert refused.value.code in ("invalid-proof", "bad-format", "not-ready")
+    assert job_of(client, "damaged")["state"] == "failed"
+    overwrite(changing, 0, whole)
+    client.evict("changing")
+    expect_valid(changing, client.prove_circuit("changing", witness, id="damaged"))
+
+
+def test_4_a_key_that_is_cut_while_it_is_mapped_costs_its_own_jobs_only(
+    daemon: Served, client: Client, changing: Path
+) -> None:
+    """What reads past the file's end kills a process: not the daemon's, and no other job fails."""
+    whole = changing.read_bytes()
+    expect_valid(changing, client.prove_circuit("changing", slow_files()[1]))
+    with changing.open("r+b") as file:
+        file.truncate(4096)
+    with pytest.raises(CuzkError):
+        client.prove_circuit("changing", slow_files()[1], id="cut")
+    expect_valid(slow_files()[0], client.prove_circuit(SLOW, slow_files()[1]))
+    assert daemon.process.poll() is None
+    changing.write_bytes(whole)
+    client.evict("changing")
+    expect_valid(changing, client.prove_circuit("changing", slow_files()[1], id="cut"))
