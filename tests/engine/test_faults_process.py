@@ -1,0 +1,129 @@
+"""Faults of the reference system that only processes show: what a large request takes, what a long check holds up."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import tracemalloc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import median
+
+import grpc
+from running_workers import begun, in_loop, until
+from toy_catalogue import ToyCatalogue, proof_of, request_of
+
+from cuzk.config import Settings, address
+from cuzk.engine.engine import Engine
+from cuzk.engine.journal import Journal
+from cuzk.engine.policy import EnginePolicy
+from cuzk.engine.process import ProcessWorker
+from cuzk.server.listen import bind
+from cuzk.server.metrics import metrics_text
+from cuzk.server.proving_pb2 import GetStatusRequest, GetStatusResponse
+from cuzk.server.rpc_server import serve_rpc
+from cuzk.server.status_json import status_json
+
+MIB = 1 << 20
+POLICY = EnginePolicy(limits={"host": 1 << 30})
+
+
+@asynccontextmanager
+async def service(folder: Path) -> AsyncIterator[tuple[Engine, Journal]]:
+    catalogue = ToyCatalogue()
+    journal = Journal(folder / "state")
+    engine = Engine(catalogue, [ProcessWorker("cpu", "cpu", catalogue)], journal, POLICY)
+    try:
+        await engine.start()
+        yield engine, journal
+    finally:
+        await engine.stop()
+        journal.close()
+
+
+def own_bytes(process: int) -> int:
+    """Of a process: memory that is no file's."""
+    found = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    assert found is not None
+    return int(found[1]) << 10
+
+
+@in_loop
+async def test_8_a_request_of_ten_partitions_is_there_once(tmp_path: Path) -> None:
+    """Fault 8: every partition had a copy of 51 MB, outside of the budget."""
+    data, gate = b"0123456789abcdef" * (2 * MIB), tmp_path / "gate"
+    async with service(tmp_path) as (engine, journal):
+        await engine.submit(request_of("warm", partitions=10))
+        await engine.result("warm")
+        worker = engine.snapshot().workers[0].process
+        before = own_bytes(worker)
+        spool = journal.spool(len(data))
+        spool.write(data)
+        payload = spool.payload(0, len(data))
+        request = request_of("large", payload, partitions=10, prove=f"wait {gate}")
+        tracemalloc.start()
+        try:
+            await engine.submit(request)
+            await until(begun(gate), "no partition began")
+            held = own_bytes(worker) - before
+            reserved = engine.snapshot().memories[0].owners["job large prepared"]
+            gate.touch()
+            _, outcome = await engine.result("large")
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        after = own_bytes(worker) - before
+    assert outcome is not None
+    assert outcome.proof == b"+".join(proof_of("large", data, number) for number in range(10))
+    assert len(data) * 0.9 < held < len(data) * 1.5
+    assert reserved >= len(data)  # it is charged
+    assert after < len(data) * 0.5  # and gone
+    assert most < 4 * MIB, f"{most} bytes of the daemon's own process"
+
+
+@in_loop
+async def test_18_status_answers_while_a_proof_is_checked_for_seconds(tmp_path: Path) -> None:
+    """Fault 18: checks, JSON and the allocator ran under the lock that status, pickup and other jobs' ends wait for.
+    Here a check in a worker does not even let go of the interpreter's lock there."""
+    async with service(tmp_path) as (engine, journal):
+        rpc = await serve_rpc(
+            engine, Settings(), spool=journal.spool, status_json=status_json,
+            metrics_text=metrics_text, listening=bind(address("127.0.0.1:0")),
+        )  # fmt: skip
+        try:
+            for number in range(20):
+                await engine.submit(request_of(f"r{number}", prove="sleep 0.02"))
+            await engine.submit(request_of("checked", finish="native 2"))
+            await until(lambda: _state(engine, "checked") == "verifying", "it was not proved")
+            waits = await asyncio.to_thread(_statuses, rpc.address, 100)
+            assert _state(engine, "checked") == "verifying"
+            _, outcome = await engine.result("checked")
+        finally:
+            await rpc.close(0)
+    assert outcome is not None
+    assert outcome.proof == proof_of("checked", b"payload", 0)
+    assert max(waits) < 1.0  # a machine that does something else, too
+    assert median(waits) < 0.05
+
+
+def _state(engine: Engine, name: str) -> str:
+    return next(job.state for job in engine.snapshot().jobs if job.id == name)
+
+
+def _statuses(target: str, count: int) -> list[float]:
+    """Seconds of each."""
+    waits = []
+    with grpc.insecure_channel(target) as channel:
+        ask = channel.unary_unary(
+            "/cuzk.v1.ProvingEngine/GetStatus",
+            request_serializer=GetStatusRequest.SerializeToString,
+            response_deserializer=GetStatusResponse.FromString,
+        )
+        ask(GetStatusRequest(), timeout=10)
+        for _ in range(count):
+            began = time.monotonic()
+            ask(GetStatusRequest(), timeout=10)
+            waits.append(time.monotonic() - began)
+    return waits
