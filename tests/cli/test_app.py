@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -53,6 +54,14 @@ def test_usage_error_as_json() -> None:
     error = json.loads(done.out)["error"]
     assert error["code"] == "usage"
     assert "KEY" in error["message"]
+
+
+def test_the_help_has_every_command_once() -> None:
+    """Those of a proving service in a list of their own."""
+    lists = cuzk("--help").out.split("Commands:")[1].split("Proving service:")
+    named = [re.findall(r"^  ([a-z]+)  ", part, re.MULTILINE) for part in lists]
+    assert sorted(named[0] + named[1]) == sorted(app.MODULES)
+    assert {"serve", "submit", "await", "status"} <= set(named[1])
 
 
 def test_no_command_shows_the_help() -> None:

@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ STATE = {
         {"circuit": "gone", "tier": "not ready", "worker": "", "bytes": 0, "fault": "gone.zkey: not there"},
     ],
     "memories": [{"name": "host", "limit": 8 << 30, "reserved": 1 << 30}],
-    "jobs": [JOB], "failures": [{"id": "evil\x1b[2J", "message": "<script>\nwhy"}],
+    "jobs": [JOB], "failures": [{"id": "evil\x1b[2J", "message": "<script>\nwhy", "ended": 75.0}],
 }  # fmt: skip
 
 
@@ -199,12 +200,32 @@ def test_the_short_commands(script: Script, run: Run) -> None:
         "PreloadSRS": lambda *_: PreloadSrsResponse(load_time_ms=12),
         "EvictSRS": lambda *_: EvictSrsResponse(was_loaded=True, freed_bytes=3 << 20),
     }
-    assert run("cancel", "running") == (0, "running: work on it had begun\n", "")
-    assert run("cancel", "other") == (0, "other: no work on it was going on\n", "")
+    assert run("cancel", "running") == (0, "running: cancelled; work on it had begun\n", "")
     assert run("metrics") == (0, "a 1\nb 2\n", "")
     assert run("preload", "cubic") == (0, "cubic: loaded in 12 ms\n", "")
     assert run("evict", "cubic") == (0, "cubic: unloaded, 3.0 MiB free\n", "")
     assert json.loads(run("evict", "cubic", "--json")[1])["freed_bytes"] == 3 << 20
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("cancelled", "cancelled; no work on it had begun"),
+        ("done", "ended before: done"),
+        ("failed", "ended before: failed"),
+        (None, "ended before: some time ago"),
+    ],
+)
+def test_cancel_says_what_became_of_a_job_that_did_not_run(
+    script: Script, run: Run, state: str | None, said: str
+) -> None:
+    jobs = [JOB | {"state": state}] if state else []
+    moment = json.dumps(STATE | {"jobs": jobs}).encode()
+    script.answers = {
+        "CancelProof": lambda *_: CancelProofResponse(was_running=False),
+        "GetStatus": lambda *_: GetStatusResponse(status_json=moment),
+    }
+    assert run("cancel", "j") == (0, f"j: {said}\n", "")
 
 
 def test_status_for_people(script: Script, run: Run) -> None:
@@ -222,7 +243,7 @@ def test_status_for_people(script: Script, run: Run) -> None:
     assert "host 1.0 GiB of 8.0 GiB reserved" in lines
     assert "queue: 5 waiting (at most 1000), 1 in work" in lines
     assert "j cubic normal place 2 0/10 1 h 5 min" in lines
-    assert "evil\\x1b[2J: <script> why" in lines
+    assert "2 min ago evil\\x1b[2J: <script> why" in lines
     assert json.loads(run("status", "--json")[1]) == STATE
 
 
@@ -241,6 +262,15 @@ def test_status_of_one_job(script: Script, run: Run) -> None:
         "  3 of 10 partitions proved",
     ]
     assert run("status", "old") == (0, "old: done\n", "")
+    times = {"queue": 13.4, "load": 0.2, "prove": 1370.0, "total": 1400.0, "work": 1370.0}
+    one = {"partitions": [{"state": "done"}], "partitions_total": 1, "milliseconds": times}
+    state["jobs"] = [JOB | one | {"state": "done", "place": -1, "age": 1.4, "ended": 1e9}]
+    at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(1e9))
+    assert run("status", "j")[1].splitlines() == [
+        "j: done",
+        f"  cubic, normal, ended {at}",
+        "  queue 13 ms, prove 1370 ms, total 1400 ms",
+    ]
     assert run("status", "none") == (2, "", "cuzk: no job\n")
 
 

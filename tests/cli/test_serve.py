@@ -212,7 +212,7 @@ def test_cancel(client: Client, daemon: Served) -> None:
     job = client.submit_circuit("bn", files("bn254").wtns).job
     client.wait(job)
     done = cuzk("cancel", job, "--address", daemon.address)
-    assert (done.status, done.out) == (0, f"{job}: no work on it was going on\n")
+    assert (done.status, done.out) == (0, f"{job}: ended before: done\n")
     assert error_line(cuzk("cancel", "nobody's", "--address", daemon.address), status=2)
 
 

@@ -417,7 +417,7 @@ def test_log_lines_escape_what_was_sent(tmp_path: Path, caplog: pytest.LogCaptur
         assert len(line) < 250
         assert "WITNESS" not in line
     words = [line.split()[0] for line in lines]
-    assert words == ["accepted", "loaded", "started", "partition", "done"]
+    assert words == ["accepted", "loaded", "started", "proved", "done"]
 
 
 def test_a_file_that_is_gone_fails_its_jobs_and_is_looked_at_again(tmp_path: Path) -> None:

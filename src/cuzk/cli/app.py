@@ -45,6 +45,8 @@ MODULES = {
     "submit": "client",
     "verify": "prove",
 }
+SERVICE = ("serve", "submit", "await", "status", "cancel", "preload", "evict", "metrics")
+"""A proving service and its clients: a list of their own in the help, in the order in which one meets them."""
 
 
 class Commands(click.Group):
@@ -59,6 +61,15 @@ class Commands(click.Group):
         if name in MODULES:
             import_module(f"cuzk.cli.{MODULES[name]}")
         return super().get_command(ctx, name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """In two lists."""
+        others = [name for name in self.list_commands(ctx) if name not in SERVICE]
+        for title, names in (("Commands", others), ("Proving service", SERVICE)):
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            rows = [(name, command.get_short_help_str()) for name, command in found if command]
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=12)
 
 
 def version_line() -> str:

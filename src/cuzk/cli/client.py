@@ -50,7 +50,7 @@ def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@cuzk_group.command("submit", short_help="Hand a witness to a proving service.")
+@cuzk_group.command("submit", short_help="Hand it a witness.")
 @click.argument("circuit")
 @click.argument("witness", type=FILE)
 @job_options
@@ -114,7 +114,7 @@ def finish(
         answer({"job": taken.job, "place": taken.place}, [one_line(taken.job)], as_json=as_json)
 
 
-@cuzk_group.command("await", short_help="Wait for a job's proof.")
+@cuzk_group.command("await", short_help="Wait for a job and write its proof.")
 @click.argument("job")
 @output_option
 @public_option
@@ -141,7 +141,7 @@ def await_command(
     write_result(result, output, public, as_json=as_json)
 
 
-@cuzk_group.command("cancel", short_help="Cancel a job.")
+@cuzk_group.command("cancel", short_help="Cancel a job, waiting or in work.")
 @click.argument("job")
 @service_options
 @json_option
@@ -153,11 +153,19 @@ def cancel_command(
     """Cancel JOB, whatever is done with it. Nothing happens to one that has ended."""
     with service.connect() as client:
         running = client.cancel(job)
-    said = "work on it had begun" if running else "no work on it was going on"
+        said = "cancelled; work on it had begun" if running else _why_not_running(client, job)
     answer({"job": job, "was_running": running}, [f"{one_line(job)}: {said}"], as_json=as_json)
 
 
-@cuzk_group.command("preload", short_help="Load a circuit's key.")
+def _why_not_running(client: Client, job: str) -> str:
+    states = {view["id"]: view["state"] for view in client.status()["jobs"]}
+    state = states.get(job, "some time ago")
+    return (
+        "cancelled; no work on it had begun" if state == "cancelled" else f"ended before: {state}"
+    )
+
+
+@cuzk_group.command("preload", short_help="Load a circuit's key before it is needed.")
 @click.argument("circuit")
 @service_options
 @json_option
@@ -191,7 +199,7 @@ def evict_command(
     answer(facts, [f"{one_line(circuit)}: {said}"], as_json=as_json)
 
 
-@cuzk_group.command("metrics", short_help="A service's counters, for Prometheus.")
+@cuzk_group.command("metrics", short_help="Counters, for Prometheus.")
 @service_options
 @json_option
 def metrics_command(service: Service, as_json: bool) -> None:

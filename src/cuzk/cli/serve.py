@@ -28,7 +28,7 @@ LOG = logging.getLogger("cuzk.serve")
 NO_CIRCUITS = "no circuits: give --circuit ID=KEY, or a [[circuit]] in the settings"
 
 
-@cuzk_group.command("serve", short_help="The proving service.")
+@cuzk_group.command("serve", short_help="Run one.")
 @click.option(
     "--config",
     type=FILE,
@@ -134,10 +134,10 @@ def circuit_lines(entries: list[CircuitEntry]) -> list[str]:
     """A table of the circuits, and what is wrong with those that are not ready."""
     if not entries:
         return [NO_CIRCUITS]
-    rows = [["circuit", "kind", "key", "size", ""]]
+    rows = [["circuit", "", "requests", "size", "key"]]
     for entry in entries:
         state = "NOT READY" if entry.fault else "ready"
-        rows.append([entry.id, entry.kind, entry.key, size(entry.key_bytes), state])
+        rows.append([entry.id, state, entry.kind, size(entry.key_bytes), entry.key])
     faults = [one_line(f"{entry.id}: NOT READY: {entry.fault}") for entry in entries if entry.fault]
     return [*(one_line_cells(rows)), *faults]
 

@@ -24,7 +24,7 @@ ENDED = ("done", "failed", "cancelled")
 State = dict[str, Any]
 
 
-@cuzk_group.command("status", short_help="What a proving service does.")
+@cuzk_group.command("status", short_help="Queue, devices, keys, memory; or one job.")
 @click.argument("job", required=False)
 @click.option("--watch", is_flag=True, help="Look again every second, until Ctrl-C.")
 @service_options
@@ -89,7 +89,10 @@ def overview(state: State) -> list[str]:
     if state["failures"]:
         lines += ["", "failed last"]
         failed = state["failures"][:FAILED]
-        lines += [f"  {_clean(job['id'])}: {_clean(job['message'])}" for job in failed]
+        lines += [
+            f"  {_age(state['now'] - job['ended'])} ago {_clean(job['id'])}: {_clean(job['message'])}"
+            for job in failed
+        ]
     return lines
 
 
@@ -99,12 +102,16 @@ def job_lines(job: State) -> list[str]:
     if job.get("place", -1) >= 0:
         lines[0] += f", {job['place']} before it"
     if "circuit" in job:
-        lines.append(f"  {_clean(job['circuit'])}, {job['priority']}, {_age(job['age'])} old")
+        ended = job["state"] in ENDED
+        age = f"ended {_moment(job['ended'])}" if ended else f"{_age(job['age'])} old"
+        lines.append(f"  {_clean(job['circuit'])}, {job['priority']}, {age}")
     if job.get("message"):
         lines.append(f"  {job['code']}: {_clean(job['message'])}")
     if job["partitions_total"] > 1:
         lines.append(f"  {proved(job)} of {job['partitions_total']} partitions proved")
-    spent = job.get("milliseconds")
+    spent = {name: count for name, count in job.get("milliseconds", {}).items() if count >= 0.5}
+    if len(job["partitions"]) < 2:
+        spent.pop("work", None)  # that of all partitions, added up
     if spent:
         lines.append("  " + ", ".join(f"{name} {count:.0f} ms" for name, count in spent.items()))
     return lines
@@ -154,6 +161,10 @@ def _indented(rows: Iterator[list[str]]) -> list[str]:
 
 def _clean(text: str) -> str:
     return one_line(text) or "-"
+
+
+def _moment(when: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(when))
 
 
 def _age(seconds: float) -> str:

@@ -91,6 +91,8 @@ def _line(error: ErrorDetails) -> str:
     if kind in ("greater_than_equal", "less_than_equal"):
         limit = f"at least {context['ge']}" if "ge" in context else f"at most {context['le']}"
         return f"{place}: expected {limit}, found {shown(value)}"
+    if place == "circuit" and isinstance(value, dict):
+        return "circuit: expected [[circuit]] for each circuit, found [circuit]"
     expected = EXPECTED.get(kind, error["msg"])
     return f"{place}: expected {expected}, found {shown(value)}"
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ValidationInfo
 
-from cuzk.config.addresses import address
+from cuzk.config.addresses import FORMS, address
 from cuzk.errors import FormatError
 
 FOLDER = "folder"
@@ -82,7 +82,7 @@ def optional_path(value: Any, info: ValidationInfo) -> Path | None:
 def listen(value: Any) -> str:
     """A text that :func:`cuzk.config.address` takes, or "": nothing listens."""
     if not isinstance(value, str):
-        raise ValueError(f"expected an address, found {shown(value)}")
+        raise ValueError(f"expected {FORMS}, found {shown(value)}")
     if value:
         try:
             address(value)

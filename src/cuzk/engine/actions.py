@@ -155,7 +155,7 @@ class Actions:
         part.proof, part.public, part.milliseconds = proof.proof, proof.public, proof.milliseconds
         live.proved[number] = proof
         self.state.history.partition(station.name, job.id, proof)
-        LOG.info("partition %d of %d of %s on %s in %.3f s", number + 1, len(job.partitions), quoted(job.id), station.name, part.ended - part.started)  # fmt: skip
+        LOG.info("proved partition %d of %s on %s in %.3f s: %d of %d", number, quoted(job.id), station.name, part.ended - part.started, len(live.proved), len(job.partitions))  # fmt: skip
 
     def _begin_finish(self, station: Station, live: Live) -> None:
         live.finishing = True

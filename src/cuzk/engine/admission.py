@@ -225,7 +225,7 @@ class Admission:
             self._leave(entering, error)
             raise
         live = self.take_up(job)
-        LOG.info("accepted %s from %s: %s, %s, %d partitions, %d bytes", quoted(job.id), quoted(request.client), quoted(job.circuit), job.priority.name, route.partitions, request.nbytes)  # fmt: skip
+        LOG.info("accepted %s from %s: %s, %s, %d %s, %d bytes", quoted(job.id), quoted(request.client), quoted(job.circuit), job.priority.name.lower(), route.partitions, "partition" if route.partitions == 1 else "partitions", request.nbytes)  # fmt: skip
         self._leave(entering, None)
         if entering.abandoned and not request.named:
             self.endings.give_up(live, cancelled())

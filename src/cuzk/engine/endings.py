@@ -173,15 +173,14 @@ def times(live: Live, now: float) -> dict[str, float]:
     last = max((part.ended for part in job.partitions), default=0.0)
     every = len(live.proved) == len(job.partitions)
     began = job.started or now
+    load = live.load_milliseconds / 1000
     seconds = {
-        "queue": began - job.accepted - live.load_milliseconds / 1000,
+        "queue": began - job.accepted - load,
+        "load": load,
         "prepare": live.prepare_seconds,
         "prove": last - first if every else 0.0,
         "verify": live.finish_seconds,
         "total": now - job.accepted,
         "work": sum(part.ended - part.started for part in job.partitions if part.ended),
     }
-    return {
-        "load": live.load_milliseconds,
-        **{name: max(0.0, value) * 1000 for name, value in seconds.items()},
-    }
+    return {name: max(0.0, value) * 1000 for name, value in seconds.items()}

@@ -168,9 +168,9 @@ class Engine:
     def _stored(self, job_id: str) -> tuple[JobView, Outcome]:
         stored = self._endings.stored(job_id)
         if stored is None:
-            keep = self._state.policy.keep
+            hours = self._state.policy.keep / 3600
             raise UnknownJob(
-                f"{quoted(job_id)}: no request has this id, or it ended more than {keep:.0f} s ago: submit it again"
+                f"{quoted(job_id)}: no request has this id, or it ended more than {hours:g} h ago: submit it again"
             )
         return stored[1], stored[2]
 
@@ -213,7 +213,7 @@ class Engine:
         circuit = self._state.catalogue.named(circuit_or_alias)
         for entry in self._state.catalogue.entries():
             if entry.id == circuit and entry.fault:
-                raise NotReady(f"{circuit}: {entry.fault}")
+                raise NotReady(f"{circuit}: not ready: {entry.fault}")
         if self._state.draining:
             raise Unavailable(STOPS)
         return await self._residency.preload(circuit)
