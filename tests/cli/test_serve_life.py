@@ -228,9 +228,9 @@ def test_a_check_says_what_is_ready(
     monkeypatch.chdir(tmp_path)
     assert app.run(["serve", "--config", "cuzk.toml", "--circuit", "gone=n.zkey", "--check"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split()[0] == "cubic"
-    assert lines[1].endswith(" ready")
-    assert lines[2].endswith(" NOT READY")
+    assert lines[1].split()[:3] == ["cubic", "ready", "circuit"]
+    assert lines[2].startswith("gone ")
+    assert " NOT READY  " in lines[2]
     assert lines[3].startswith("gone: NOT READY: ")
     assert "n.zkey" in lines[3]
     assert not (tmp_path / "state").exists()
