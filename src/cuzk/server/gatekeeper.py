@@ -17,7 +17,7 @@ from h2.exceptions import StreamClosedError
 from cuzk.errors import CuzkError
 from cuzk.server.codes import CODE_KEY, status_of, text_of
 from cuzk.server.security import Calls, check_token
-from cuzk.server.streams import client_of
+from cuzk.server.streams import answer_in_time, client_of
 
 Call = Callable[[Any], Awaitable[None]]
 STOPPED = "the service stops; a job whose request has an id goes on when it starts again: ask again with the same id"
@@ -45,6 +45,7 @@ class Gatekeeper:
         try:
             given = (stream.metadata or {}).items()
             check_token(self.token, [str(v) for k, v in given if k == "authorization"])
+            answer_in_time(stream)
             with self.calls.one(client_of(stream.peer)):
                 await call(stream)
         except CuzkError as error:

@@ -20,13 +20,12 @@ from grpclib.server import Stream
 from cuzk.engine.request import Payload
 from cuzk.errors import DeadlineExceeded, EngineError, FormatError
 from cuzk.server.codes import TooMuch, Unsupported
-from cuzk.server.streams import read_piece
+from cuzk.server.streams import SLOWEST, ignore_rest, read_piece
 
 PREFIX = 5
 PIECE = 128 << 10
 IN_MEMORY = 1 << 20
-PATIENCE = 60.0  # seconds that any message may take, and one more for each
-SLOWEST = 256 << 10  # bytes of it: a 256 MiB message may take 18 minutes
+PATIENCE = 60.0  # seconds that any message may take, and one more for each SLOWEST bytes: 256 MiB may take 18 minutes
 
 
 class Spool(Protocol):
@@ -109,6 +108,7 @@ class Receiver:
         message = await self.next(stream)
         if message is None:
             raise FormatError("expected a message, found none")
+        ignore_rest(stream)
         return message
 
     async def next(self, stream: Stream[Any, Any]) -> Message | None:

@@ -14,13 +14,13 @@ from grpclib.reflection.service import ServerReflection
 
 from cuzk.config import Settings, address
 from cuzk.engine.snapshot import Snapshot
+from cuzk.server.connections import Connections
 from cuzk.server.gatekeeper import Gatekeeper
 from cuzk.server.listen import Listening, bind
 from cuzk.server.receive import Arrivals, Receiver, Spool
 from cuzk.server.rpc import Proving, Service
 from cuzk.server.security import Calls, read_token, tls_context
 from cuzk.server.small import SMALL, Bounded
-from cuzk.server.streams import Connections
 
 CONNECTION_WINDOW = 8 << 20  # bytes that a client may send before we have read them
 STREAM_WINDOW = 4 << 20
@@ -90,7 +90,7 @@ async def serve_rpc(
     if listening is None:
         listening = bind(address(settings.daemon.listen), wide=security.allow_remote)
     try:
-        await server.start(sock=listening.socket, ssl=tls)
+        await server.listen(listening.socket, tls)
     except BaseException:
         listening.close()
         raise
