@@ -55,7 +55,7 @@ def commands(words: list[str]) -> Iterator[tuple[click.Command, list[str]]]:
 
 
 @pytest.mark.parametrize(("page", "whole", "line"), LINES, ids=[f"{p}:{t}" for p, _, t in LINES])
-def test_27_commands_of_the_documentation_can_be_typed(page: str, whole: bool, line: str) -> None:  # noqa: FBT001
+def test_27_commands_of_the_documentation_can_be_typed(page: str, whole: bool, line: str) -> None:
     for command, rest in commands(shlex.split(line)):
         known = {name for parameter in command.params for name in parameter.opts} | {"--help"}
         given = {word.split("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
