@@ -1,7 +1,9 @@
 """What every test can ask for: the shared fixture files, both curves, both arithmetic paths."""
 
 import os
+import sys
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,19 @@ from cuzk.backends.cuda.device import CudaMachine, open_card
 from cuzk.backends.cuda.machine import Machine
 from cuzk.curves import CURVES, Curve
 from cuzk.errors import DeviceUnavailable
+
+
+def loopback_only(event: str, arguments: tuple[object, ...]) -> None:
+    """An audit hook: no test but interop's connects to another machine."""
+    if event != "socket.connect" or "tests/interop/" in os.environ.get("PYTEST_CURRENT_TEST", ""):
+        return
+    address = arguments[1]
+    host = str(address[0]).partition("%")[0] if isinstance(address, tuple) else "localhost"
+    if host != "localhost" and not ip_address(host).is_loopback:
+        raise RuntimeError(f"a test connects to {host}, which is another machine")
+
+
+sys.addaudithook(loopback_only)
 
 
 @pytest.fixture(scope="session")
