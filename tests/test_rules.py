@@ -133,6 +133,14 @@ def test_engine_and_server_know_jobs_and_no_proofs() -> None:
             assert theirs - {"__version__"} <= known, f"{dotted(path)} imports {theirs - known}"
 
 
+def test_the_network_is_above_everything_but_the_command_line() -> None:
+    for path in MODULES:
+        own = dotted(path).split(".")[0]
+        theirs = {name.split(".")[1] for name in imports(path) if name.startswith("cuzk.")}
+        assert own in {"server", "cli"} or "server" not in theirs, dotted(path)
+        assert own != "filecoin" or "engine" not in theirs, dotted(path)
+
+
 def test_the_cuda_backend_knows_a_machine_and_no_driver() -> None:
     """So that all of it but a few modules runs on the emulator."""
     package = "cuzk.backends.cuda"
@@ -156,6 +164,23 @@ def test_the_table_of_the_cuda_backend_is_complete_and_true() -> None:
     assert sorted(named) == sorted(p.stem for p in (SOURCE / "backends" / "cuda").glob("*.py"))
     sources = set(re.findall(r"[a-z_0-9]+\.(?:cu|hpp)\b", table))
     assert sources <= {path.name for path in (NATIVE / "gpu").iterdir()}
+
+
+def test_the_table_of_the_service_is_complete_and_true() -> None:
+    text = (Path(__file__).resolve().parents[1] / "ARCHITECTURE.md").read_text()
+    tables = text.split("## The service")[1].split("```")[1::2]
+    table = next(table for table in tables if "\nengine/ " in table)
+    named: dict[str, list[str]] = {}
+    for line in table.splitlines():
+        if heading := re.match(r"([a-z]+)/ ", line):
+            modules = named.setdefault(heading[1], ["__init__"])
+        elif row := re.match(r" +([a-z_0-9]+(?:, [a-z_0-9]+)*)  ", line):
+            modules += row[1].split(", ")
+    assert set(named) == {"engine", "server", "catalogue", "config"}
+    for package, modules in named.items():
+        assert sorted(modules) == sorted(path.stem for path in (SOURCE / package).glob("*.py"))
+    for name in re.findall(r"  ([a-z_]+\.[a-z]+)$", table, re.MULTILINE):
+        assert (SOURCE / "server" / name).is_file()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
