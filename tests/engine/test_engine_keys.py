@@ -187,7 +187,9 @@ def test_a_preload_that_fails_says_why(tmp_path: Path) -> None:
         assert await raised(FormatError, world.engine.preload("one")) == "one.zkey: too short"
         keys = {key.circuit: key.fault for key in world.engine.snapshot().keys}
         assert keys == {"one": "one.zkey: too short", "two": "", "gone": "no such file"}
-        assert await raised(NotReady, world.engine.preload("gone")) == "gone: not ready: no such file"
+        assert (
+            await raised(NotReady, world.engine.preload("gone")) == "gone: not ready: no such file"
+        )
         assert world.engine.snapshot().memories[0].owners == {}
 
     play(tmp_path, scenario, {**TWO, "gone": Circuit(fault="no such file")})
