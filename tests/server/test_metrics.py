@@ -127,3 +127,13 @@ def test_the_manual_lists_the_metrics_that_there_are() -> None:
     listed = set(re.findall(r"`(cuzk_[a-z_]+)`", manual.split("## Metrics")[1]))
     found = {name.removesuffix("_sum").removesuffix("_count") for name, _ in read(busy())}
     assert listed == found
+
+
+def test_the_manuals_alerts_ask_for_metrics_and_labels_that_there_are() -> None:
+    manual = (Path(__file__).resolve().parents[2] / "docs" / "status.md").read_text()
+    alerts = re.findall(r"expr: '(.*)'", manual)
+    assert len(alerts) == 7
+    samples = read(busy())
+    for name, labels in re.findall(r"(cuzk_[a-z_]+)(\{[^}]*\})?", "\n".join(alerts)):
+        wanted = set(re.findall(r"([a-z]+)=", labels))
+        assert any(found == name and wanted <= dict(given).keys() for found, given in samples), name  # fmt: skip
