@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from scripted import GIB, HOST, Circuit, World, expected_proof, play, raised
 
+from cuzk.engine.catalogue import Needs
 from cuzk.engine.policy import EnginePolicy
 from cuzk.engine.request import Priority
 from cuzk.errors import EngineError, FormatError, NotReady
@@ -235,3 +238,52 @@ def test_9_headroom_is_there_when_a_critical_job_comes(tmp_path: Path) -> None:
     circuits = {"one": Circuit(key={"host": 9}), "tiny": Circuit(key={"host": 2})}
     policy = EnginePolicy(limits=HOST, headroom={"host": 3 * GIB})
     play(tmp_path, scenario, circuits, policy)
+
+
+STREAMED = Circuit(
+    key={"host": 4, "cuda:0": 7, "pinned": 3}, partition={"host": 1, "cuda:0": 1, "pinned": 1}
+)
+"""What a Prover takes of a GPU of 8 GiB, with points that stay in the host's memory; not all of it can be locked."""
+
+
+@pytest.mark.parametrize("kept", [0, 2])
+def test_a_key_that_a_gpu_has_not_room_for_is_streamed_and_not_refused(
+    tmp_path: Path, kept: int
+) -> None:
+    """Estimates of devices where all fits are no reason: the Prover shares the device out. Nor is what it took then,
+    though that leaves nothing for others but by eviction, and nothing of what is kept for CRITICAL jobs."""
+
+    def untroubled(circuit: str, device: str) -> Needs:  # noqa: ARG001
+        if circuit == "small":
+            return Needs({"cuda:0": 2 * GIB}, {"cuda:0": GIB})
+        on_gpu = (
+            {"host": 4 * GIB, "cuda:0": 20 * GIB},
+            {"host": GIB, "cuda:0": 3 * GIB, "pinned": GIB},
+        )
+        return Needs(*on_gpu)
+
+    def prepare(world: World) -> None:
+        world.catalogue.needs = untroubled  # type: ignore[method-assign]
+
+    async def scenario(world: World) -> None:
+        for n, circuit in enumerate(("wide", "wide", "small", "wide")):
+            request = world.request(f"r{n}", circuit)
+            await world.engine.submit(request)
+            assert await world.proof(request.id) == expected_proof(
+                request, 1 if circuit == "small" else 2
+            )
+        loads = [name for _, name in world.worker.words("load")]
+        assert loads == ["wide", "small", "wide"]
+        memories = {m.name: m.reserved for m in (await world.quiet()).memories}
+        assert memories["cuda:0"] == 7 * GIB  # the real bytes
+        assert memories["host"] == 4 * GIB
+
+    small = Circuit(key={"cuda:0": 2}, partition={"cuda:0": 1})
+    wide = replace(STREAMED, partitions=2)
+    policy = EnginePolicy(
+        limits={"host": 16 * GIB, "pinned": 2 * GIB}, headroom={"cuda:0": kept * GIB}
+    )
+    play(
+        tmp_path, scenario, {"wide": wide, "small": small}, policy=policy,
+        workers={"gpu": {"cuda:0": 8}}, prepare=prepare,
+    )  # fmt: skip

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from cuzk.engine.catalogue import Needs
 from cuzk.engine.view import Key, Site
 
+HOST = "host"
 Bytes = Mapping[str, int]
 Held = tuple[str, str]
 """(worker, circuit): a key where it is."""
@@ -27,6 +28,21 @@ def added(*parts: Bytes) -> dict[str, int]:
         for name, nbytes in part.items():
             total[name] += nbytes
     return dict(total)
+
+
+def shared_out(needs: Needs, limits: Bytes, headroom: Bytes) -> Needs:
+    """Of every memory but the host's no more than there is for jobs that are not CRITICAL.
+
+    Estimates are of devices where nothing has to give way. On a smaller one points are streamed and sums cut, and
+    pages that cannot be locked are copied through buffers: a key takes all that there is, a partition the rest.
+    """
+    key, partition = dict(needs.key), dict(needs.partition)
+    for name in limits.keys() - {HOST}:
+        room = max(0, limits[name] - headroom.get(name, 0))
+        if key.get(name, 0) + partition.get(name, 0) > room:
+            key[name] = min(key.get(name, 0), room)
+            partition[name] = room - key[name]
+    return Needs(key, partition)
 
 
 def never_fits(needs: Needs, limits: Bytes, headroom: Bytes) -> str:

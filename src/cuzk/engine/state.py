@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from cuzk.engine.catalogue import Catalogue, Needs
+from cuzk.engine.fit import shared_out
 from cuzk.engine.history import History
 from cuzk.engine.jobs import Jobs
 from cuzk.engine.journal import Journal
@@ -98,6 +99,14 @@ class State:
 
     def need(self, circuit: str, device: str) -> Needs | CuzkError:
         """What a circuit takes on a device, or why that cannot be said now: its files are gone."""
+        known = self._sizes(circuit, device)
+        return known if isinstance(known, CuzkError) else self.shared_out(known)
+
+    def shared_out(self, needs: Needs) -> Needs:
+        """As the workers' devices share themselves out, whose memories are known by now."""
+        return shared_out(needs, self.limits, self.policy.headroom)
+
+    def _sizes(self, circuit: str, device: str) -> Needs | CuzkError:
         known = self._needs.get((circuit, device))
         if known is None or (isinstance(known[0], CuzkError) and self.clock() >= known[1]):
             needs: Needs | CuzkError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -37,10 +38,11 @@ class Held:
     task: asyncio.Task[Exception | None] | None = None
     """Its load; the error with which that failed."""
 
-    def ready(self, loaded: Loaded, now: float) -> None:
-        """It is there, with its real bytes."""
+    def ready(self, loaded: Loaded, partition: Mapping[str, int], now: float) -> None:
+        """It is there, with its real bytes, and what its partitions reserve."""
         self.phase = Phase.LOADED
-        self.needs, self.tier, self.slots = loaded.needs, loaded.tier, max(1, loaded.slots)
+        self.needs = Needs(loaded.needs.key, partition)
+        self.tier, self.slots = loaded.tier, max(1, loaded.slots)
         self.milliseconds = loaded.milliseconds
         self.loaded = self.used = now
 
