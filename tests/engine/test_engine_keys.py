@@ -184,6 +184,53 @@ def test_preloads_at_once_are_one_load(tmp_path: Path) -> None:
     play(tmp_path, scenario, TWO)
 
 
+@pytest.mark.parametrize("moment", [0.0, 0.02, 0.05, 0.09, 0.0985, 0.099, 0.0995, 3.0])
+@pytest.mark.parametrize("limit", [16, 24])
+def test_12_a_preload_and_a_first_job_at_once_are_one_load(
+    tmp_path: Path, moment: float, limit: int
+) -> None:
+    """Whenever the job comes: while another key is closed for it, at that very moment, while the key is loaded."""
+
+    async def scenario(world: World) -> None:
+        for circuit in ("one", "third")[: limit // 10]:
+            await world.engine.preload(circuit)
+        preload = asyncio.ensure_future(world.engine.preload("two"))
+        await asyncio.sleep(moment)
+        request = world.request("a", "two")
+        await world.engine.submit(request)
+        known, milliseconds = await preload
+        assert not known
+        assert 10_000 <= round(milliseconds) <= 10_200
+        assert await world.proof("a") == expected_proof(request, 1)
+        assert [name for _, name in world.worker.words("load")].count("two") == 1
+        await world.quiet()
+
+    circuits = {**TWO, "third": Circuit(key={"host": 10})}
+    play(tmp_path, scenario, circuits, EnginePolicy(limits={"host": limit * GIB}))
+
+
+@pytest.mark.parametrize("wanted", ["job", "preload"])
+@pytest.mark.parametrize("limit", [16, 32])
+def test_12_a_key_that_is_being_closed_is_loaded_again(
+    tmp_path: Path, wanted: str, limit: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(world: World) -> None:
+        await world.engine.preload("one")
+        evict = asyncio.ensure_future(world.engine.evict("one"))
+        await asyncio.sleep(0.05)
+        if wanted == "preload":
+            assert not (await world.engine.preload("one"))[0]
+        request = world.request("a", "one")
+        await world.engine.submit(request)
+        assert await evict == (True, 10 * GIB)
+        assert await world.proof("a") == expected_proof(request, 1)
+        assert [name for _, name in world.worker.words("load")] == ["one", "one"]
+        await world.quiet()
+        assert "bug" not in caplog.text
+
+    play(tmp_path, scenario, TWO, EnginePolicy(limits={"host": limit * GIB}))
+
+
 def test_a_preload_that_fails_says_why(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         world.worker.fail["load", "one"] = [FormatError("one.zkey: too short")]

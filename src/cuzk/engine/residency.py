@@ -119,7 +119,8 @@ class Residency:
         if held.phase is not Phase.LOADED or station.users(held.circuit) > len(going):
             return None
         held.phase = Phase.CLOSING
-        return self.state.begin(self._close(station, held, going))
+        held.closing = self.state.begin(self._close(station, held, going))
+        return held.closing
 
     async def _close(self, station: Station, held: Held, going: list[asyncio.Task[None]]) -> None:
         state, life = self.state, station.life
@@ -159,28 +160,33 @@ class Residency:
         state.wake()
 
     async def preload(self, circuit: str) -> tuple[bool, float]:
-        """Load a circuit's key for nobody yet: (whether it was there, milliseconds that it took)."""
+        """Load a circuit's key for nobody yet: (whether it was there, milliseconds that it took). Whoever else begins to
+        load it meanwhile loads it for this, too."""
         state, began = self.state, self.state.clock()
-        for station in state.stations.values():
-            held = station.keys.get(circuit)
-            if held is None or held.phase is Phase.CLOSING:
-                continue
-            if held.task is not None and held.phase is Phase.LOADING:
-                self._raise(await asyncio.shield(held.task))
-                return False, (state.clock() - began) * 1000
+        held = self._held(circuit)
+        if held is not None and held.phase is Phase.LOADED:
             return True, 0.0
         reason = ""
         for station in state.stations.values():
-            if not station.alive:
-                continue
-            reason = await self._make_room(station, circuit)
-            task = None if reason else self.load(station, circuit)
-            if task is not None:
-                self._raise(await asyncio.shield(task))
+            if self._held(circuit) is None and station.alive:
+                reason = await self._make_room(station, circuit)
+                if not reason and self._held(circuit) is None:
+                    self.load(station, circuit)
+            held = self._held(circuit)
+            if held is not None and held.task is not None:
+                self._raise(await asyncio.shield(held.task))
                 return False, (state.clock() - began) * 1000
         raise EngineError(
             reason or f"{circuit}: no worker is there to load it, or its room was taken"
         )
+
+    def _held(self, circuit: str) -> Held | None:
+        """A circuit's key, where it is or will be."""
+        for station in self.state.stations.values():
+            held = station.keys.get(circuit)
+            if held is not None and held.phase is not Phase.CLOSING:
+                return held
+        return None
 
     def _raise(self, error: Exception | None) -> None:
         if error is not None:
@@ -189,6 +195,9 @@ class Residency:
     async def _make_room(self, station: Station, circuit: str) -> str:
         """Close idle keys, the least recently used first, until one fits; why it does not, where all are not enough."""
         state = self.state
+        closing = [held.closing for held in station.keys.values() if held.closing is not None]
+        if closing:
+            await asyncio.wait(closing)
         needs = state.need(circuit, station.worker.device)
         if isinstance(needs, CuzkError):
             return str(needs)

@@ -37,6 +37,8 @@ class Held:
     milliseconds: float = 0.0
     task: asyncio.Task[Exception | None] | None = None
     """Its load; the error with which that failed."""
+    closing: asyncio.Task[None] | None = None
+    """Its end."""
 
     def ready(self, loaded: Loaded, partition: Mapping[str, int], now: float) -> None:
         """It is there, with its real bytes, and what its partitions reserve."""
