@@ -142,6 +142,8 @@ ROWS = [
         [job("j2", "b"), job("j1", "a")], [site(key("b", loaded=NOW - 59))], [Prepare("w", "j2")], free=20),
     Row("and then goes",
         [job("j2", "b"), job("j1", "a")], [site(key("b", loaded=NOW - 60))], [Evict("w", "b"), Load("w", "a", "j1")], free=20),
+    Row("nor does a clock that was set back an hour make its turn an hour longer",
+        [job("j2", "b"), job("j1", "a")], [site(key("b", loaded=NOW + 3600))], [Evict("w", "b"), Load("w", "a", "j1")], free=20),
     Row("CRITICAL waits for nobody's turn", [job("j2", "b", CRITICAL), job("j1", "a", CRITICAL)],
         [site(key("b", loaded=NOW))], [Evict("w", "b"), Load("w", "a", "j1")], free=20),
     Row("after its turn a key is not kept by what is prepared ahead",

@@ -144,7 +144,8 @@ class ScriptedEngine:
         return job_id.startswith("hold")
 
     async def preload(self, circuit: str) -> tuple[bool, float]:
-        return circuit == "porep-32g", 0.0 if circuit == "porep-32g" else 1234.5
+        milliseconds = {"porep-32g": 0.0, "set-back": -3.6e6}  # the clock was, meanwhile
+        return circuit == "porep-32g", milliseconds.get(circuit, 1234.5)
 
     async def evict(self, circuit: str) -> tuple[bool, int]:
         return circuit == "porep-32g", 44 << 30 if circuit == "porep-32g" else 0

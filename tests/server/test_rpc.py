@@ -276,6 +276,7 @@ def test_metrics_preload_evict(channel: grpc.Channel) -> None:
     there, loaded = (preload(pb.PreloadSrsRequest(circuit_id=c)) for c in ("porep-32g", "c"))
     assert (there.already_loaded, there.load_time_ms) == (True, 0)
     assert (loaded.already_loaded, loaded.load_time_ms) == (False, 1234)
+    assert preload(pb.PreloadSrsRequest(circuit_id="set-back")).load_time_ms == 0
     freed, none = (evict(pb.EvictSrsRequest(circuit_id=c)) for c in ("porep-32g", "c"))
     assert (freed.was_loaded, freed.freed_bytes) == (True, 44 << 30)
     assert (none.was_loaded, none.freed_bytes) == (False, 0)

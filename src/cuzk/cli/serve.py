@@ -12,6 +12,7 @@ import click
 from cuzk.catalogue.catalogue import Catalogue
 from cuzk.cli.app import cuzk_group, environment
 from cuzk.cli.options import FILE
+from cuzk.cli.process_limits import limit_process
 from cuzk.cli.resources import memory_limits, policy, usable_devices
 from cuzk.cli.systemd import manager, start_log
 from cuzk.cli.terminal import one_line, say, size, table
@@ -98,6 +99,7 @@ def serve_command(
         say("\n".join(circuit_lines(catalogue.entries())))
         return
     start_log(settings.daemon.log_level)
+    limit_process()
     try:
         left = serve(settings, catalogue)
     except KeyboardInterrupt:  # before the daemon hears signals by itself

@@ -144,7 +144,7 @@ class Keys:
             self._strict
             and rank < CRITICAL
             and (rank, key.circuit) in self._classes
-            and self._now - key.loaded < self._policy.turn
+            and 0 <= self._now - key.loaded < self._policy.turn  # a clock may be set back
         )
 
     def _stopped(self, spot: Spot, key: Key, job: Waiting, rank: int) -> list[Waiting]:

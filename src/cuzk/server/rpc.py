@@ -175,7 +175,7 @@ class Service:
         asked = await read_small(self.small, stream, PreloadSrsRequest)
         already, milliseconds = await self.engine.preload(asked.circuit_id)
         await stream.send_message(
-            PreloadSrsResponse(already_loaded=already, load_time_ms=round(milliseconds))
+            PreloadSrsResponse(already_loaded=already, load_time_ms=max(0, round(milliseconds)))
         )
 
     async def evict_srs(self, stream: Stream[Any, Any]) -> None:

@@ -14,8 +14,8 @@ from cuzk.server.gate import LOOPBACK
 from cuzk.server.listen import Listening, bind
 from cuzk.server.security import read_token, tls_context
 from cuzk.server.web import Watched, web_app
+from cuzk.server.web_connection import WebConnection
 
-CONNECTIONS = 128  # at a time; one more is answered 503
 GRACE = 1  # seconds that requests have to end in when the daemon stops
 
 
@@ -49,8 +49,8 @@ async def serve_web(engine: Watched, settings: Settings) -> WebServer:
     hosts = LOOPBACK | {where.host.lower()} if where.local and where.path is None else None
     config = uvicorn.Config(
         web_app(engine, token=token, hosts=hosts), log_config=None, log_level="warning",
-        access_log=False, lifespan="off", http="h11", ws="none", proxy_headers=False,
-        server_header=False, limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=GRACE,
+        access_log=False, lifespan="off", http=WebConnection, ws="none", proxy_headers=False,
+        server_header=False, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
     config.load()
     if security.tls_certificate and security.tls_key:
