@@ -114,6 +114,28 @@ def test_no_core_dumps_and_as_many_files_as_there_may_be() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def test_no_file_is_left_for_one_more_connection() -> None:
+    """Those that there are go on, the log says so a few times, and later there is room again."""
+    key, wtns = slow_files()
+    with TemporaryDirectory(prefix="cuzk-") as made, serve("--state", made, "--circuit", f"slow={key}", "--device", "cpu") as served:  # fmt: skip
+        host, _, port = served.address.rpartition(":")
+        with Client(served.address, timeout=PATIENCE) as client:
+            client.prove_circuit("slow", wtns, id="before")
+            process = psutil.Process(served.process.pid)
+            process.rlimit(psutil.RLIMIT_NOFILE, (process.num_fds() + 8,) * 2)
+            others = [socket.create_connection((host, int(port)), SOON) for _ in range(40)]
+            try:
+                served.said("out of system resource")
+                assert client.prove_circuit("slow", wtns, id="meanwhile").proof
+            finally:
+                for other in others:
+                    other.close()
+            process.rlimit(psutil.RLIMIT_NOFILE, (1024, 1024))
+        with Client(served.address, timeout=PATIENCE) as client:
+            assert client.prove_circuit("slow", wtns, id="after").proof
+        assert len([line for line in served.log if "out of system resource" in line]) < 20
+
+
 @pytest.mark.parametrize(
     ("core", "files", "then"),
     [

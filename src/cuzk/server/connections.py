@@ -23,6 +23,7 @@ from grpclib.server import Handler, Server
 from h2.settings import SettingCodes
 
 from cuzk.server.frames import FRAME, Frames
+from cuzk.server.listen import BACKLOG, ONE
 from cuzk.server.streams import client_at
 
 CONNECTIONS = 1024  # of all clients: each can hold 8 MiB that nobody has read yet
@@ -49,8 +50,10 @@ class Connections(Server):
             self._protocol_factory,
             sock=sock,
             ssl=tls,
+            backlog=ONE,
             ssl_handshake_timeout=HANDSHAKE_SECONDS if tls else None,
         )
+        sock.listen(BACKLOG)
         self._server_closed_fut = self._loop.create_future()
 
     def _protocol_factory(self) -> H2Protocol:

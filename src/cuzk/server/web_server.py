@@ -11,7 +11,7 @@ import uvicorn
 from cuzk.config import Settings, address
 from cuzk.errors import Unavailable
 from cuzk.server.gate import LOOPBACK
-from cuzk.server.listen import Listening, bind
+from cuzk.server.listen import BACKLOG, ONE, Listening, bind
 from cuzk.server.security import read_token, tls_context
 from cuzk.server.web import Watched, web_app
 from cuzk.server.web_connection import WebConnection
@@ -50,7 +50,7 @@ async def serve_web(engine: Watched, settings: Settings) -> WebServer:
     config = uvicorn.Config(
         web_app(engine, token=token, hosts=hosts), log_config=None, log_level="warning",
         access_log=False, lifespan="off", http=WebConnection, ws="none", proxy_headers=False,
-        server_header=False, timeout_graceful_shutdown=GRACE,
+        server_header=False, backlog=ONE, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
     config.load()
     if security.tls_certificate and security.tls_key:
@@ -65,4 +65,5 @@ async def serve_web(engine: Watched, settings: Settings) -> WebServer:
     if web._task.done():
         await web.close()
         raise Unavailable(f"{where}: the status page ended as it began")
+    listening.socket.listen(BACKLOG)
     return web
