@@ -16,6 +16,7 @@ from typing import Any
 from urllib.request import urlopen
 
 import grpc
+import psutil
 import pytest
 from files import files, sections, slow_files, wtns_bytes
 
@@ -119,12 +120,7 @@ def total(client: Client) -> Counter[str]:
 
 def owners(client: Client) -> list[str]:
     """Of memory: keys apart."""
-    return [
-        owner
-        for memory in client.status()["memories"]
-        for owner in memory["owners"]
-        if not owner.startswith("key ")
-    ]
+    return [owner for owner in _held(client) if not owner.startswith("key ")]
 
 
 def test_3_one_id_from_many_clients_is_one_job(daemon: Served, client: Client) -> None:
@@ -373,6 +369,33 @@ def test_d19_a_failure_is_shown_with_its_reason_and_its_time(
     assert before < shown["ended"] < time.time()
     assert "alert" not in client.metrics()
     assert daemon.said(r"failed '<script>.*invalid-proof")
+
+
+def test_g17_an_evicted_key_gives_its_memory_back(daemon: Served, client: Client) -> None:
+    """To base, however often it comes and goes; while it is loaded its file is mapped."""
+    (worker,) = [psutil.Process(each["process"]) for each in client.status()["workers"]]
+    key, sizes = slow_files()[0], []
+
+    def mapped() -> bool:
+        return any(each.path == str(key) for each in worker.memory_maps())
+
+    for number in range(12):
+        client.prove_circuit(SLOW, slow_files()[1])
+        assert mapped()
+        until(lambda: not owners(client))
+        was_loaded, freed = client.evict(SLOW)
+        assert was_loaded
+        assert freed >= key.stat().st_size
+        assert not mapped()
+        assert f"key {SLOW} on cpu" not in _held(client)
+        if number > 1:
+            sizes.append(worker.memory_info().rss)
+    assert min(sizes[-3:]) - sizes[0] < 8 * MIB, sizes
+    assert daemon.process.poll() is None
+
+
+def _held(client: Client) -> list[str]:
+    return [owner for memory in client.status()["memories"] for owner in memory["owners"]]
 
 
 def overwrite(path: Path, at: int, data: bytes) -> None:

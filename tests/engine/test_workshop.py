@@ -7,6 +7,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import pytest
 from toy_catalogue import PREPARED, ToyCatalogue, proof_of, request_of
 
 from cuzk.engine.catalogue import PartProof
-from cuzk.engine.request import Payload
+from cuzk.engine.request import Payload, Priority
 from cuzk.engine.workshop import Workshop
 from cuzk.errors import (
     Cancelled,
@@ -123,6 +124,37 @@ def test_check_waits_behind_no_load_no_proof_and_no_reading(shop: Workshop, tmp_
         path.touch()
     for future in busy:
         future.result(SOON)
+
+
+@pytest.mark.parametrize("priority", [Priority.HIGH, Priority.CRITICAL])
+@pytest.mark.parametrize("kind", ["check", "prepare", "finish"])
+def test_13_nothing_waits_behind_lower_priorities(
+    shop: Workshop, tmp_path: Path, kind: str, priority: Priority
+) -> None:
+    """Fault 13: a WinningPoSt was not even looked at before large requests that had come earlier."""
+    gate = tmp_path / "gate"
+    shop.load("toy").result(SOON)
+
+    def begin(name: str, own: Priority, script: str) -> Future[Any]:
+        request = replace(request_of(name), fields={kind: script}, priority=own)
+        if kind == "check":
+            return shop.check(request)
+        read = shop.prepare("toy", request)
+        if kind == "prepare":
+            return read
+        read.result(SOON)
+        return shop.finish("toy", name, [])
+
+    lower = [begin(f"r{n}", Priority.NORMAL, f"wait {gate}") for n in range(20)]
+    if priority is Priority.CRITICAL:
+        lower += [begin(f"h{n}", Priority.HIGH, f"wait {gate}") for n in range(2)]
+    try:
+        begin("urgent", priority, "").result(SOON)
+        assert not any(each.done() for each in lower)
+    finally:
+        gate.touch()
+    for each in lower:
+        each.result(SOON)
 
 
 def test_partitions_run_on_as_many_threads_as_the_circuit_has_slots(

@@ -16,7 +16,7 @@ import pytest
 
 import cuzk as library
 from circuits import chain
-from cuzk.backends.cuda.device import device_count
+from cuzk.backends.cuda.device import device_count, open_card
 from cuzk.curves import CURVES
 from cuzk.errors import DeviceUnavailable
 from cuzk.formats.iden3.wtns import write_wtns
@@ -103,6 +103,28 @@ def test_proofs_of_two_circuits_at_once(
         used = device["device_total"] - device["device_free"]
         print(f"cuda:{n}: reserved {memory['reserved']}, used {used}", json.dumps(memory["owners"]))
         assert memory["reserved"] <= memory["limit"]
+
+
+def test_25_a_device_by_its_uuid(keys: dict[str, Path], tmp_path: Path) -> None:
+    """Fault 25. It is the worker of that number, with that memory's limit, once however often it is named."""
+    gpus()
+    card = open_card(gpus() - 1).facts
+    given = (
+        "--circuit",
+        f"bn={keys['bn']}",
+        "--device",
+        f"cuda:{card.uuid}",
+        "--device",
+        card.name,
+    )
+    with serve("--state", tmp_path / "state", *given) as daemon, Client(daemon.address) as client:
+        expect_valid(keys["bn"], prove(client, keys["bn"]))
+        status = client.status()
+        assert [each["name"] for each in status["workers"]] == [card.name]
+        assert worker(status, card.name)["device_total"] == card.total_bytes
+        (memory,) = [each for each in status["memories"] if each["name"] == card.name]
+        assert memory["limit"] == card.total_bytes
+        assert any(owner.startswith("key bn ") for owner in memory["owners"])
 
 
 def test_an_evicted_key_leaves_no_device_memory(client: Client, keys: dict[str, Path]) -> None:

@@ -4,9 +4,9 @@ Methods are called from one thread and return at once, with a future; work runs 
 check never waits behind a load or a proof, and the last step of a job not behind partitions of others.
 
     load, unload   1 thread, in order
-    check          2 threads
-    prepare        2
-    finish         2
+    check          2 threads; and 1 each for jobs of HIGH and of CRITICAL priority, which wait for no lower ones
+    prepare        likewise
+    finish         likewise
     prove          of each circuit as many as it has slots
 
 What was read of a request is held from ``prepare`` to ``forget``, under the job's id, and by nothing else.
@@ -24,11 +24,13 @@ from typing import Any, ParamSpec, TypeVar
 
 from cuzk.engine.catalogue import Catalogue, Device, OpenCircuit, PartProof, WholeProof
 from cuzk.engine.failure import Failure
-from cuzk.engine.request import Request
+from cuzk.engine.request import Priority, Request
 from cuzk.engine.worker import Loaded
 from cuzk.errors import Cancelled, EngineError
 
-THREADS = {"load": 1, "check": 2, "prepare": 2, "finish": 2}
+KINDS = ("check", "prepare", "finish")
+THREADS = 2
+APART = (Priority.HIGH, Priority.CRITICAL)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -47,6 +49,7 @@ class Held:
     """What was read of a request, as soon as ``ready``."""
 
     place: Place
+    priority: Priority
     value: Any = None
     ready: bool = False
 
@@ -61,7 +64,13 @@ class Workshop:
         self._device = device
         self._threads = threads
         self._lanes = lanes
-        self._pools = {kind: ThreadPoolExecutor(count, kind) for kind, count in THREADS.items()}
+        self._loading = ThreadPoolExecutor(1, "load")
+        self._pools = {kind: ThreadPoolExecutor(THREADS, kind) for kind in KINDS}
+        self._apart = {
+            (kind, priority): ThreadPoolExecutor(1, f"{kind}-{priority.name}")
+            for kind in KINDS
+            for priority in APART
+        }
         self._loads: dict[str, Future[Loaded]] = {}
         self._places: dict[str, Place] = {}
         self._held: dict[str, Held] = {}
@@ -75,24 +84,24 @@ class Workshop:
         """Open a circuit, or the answer of when it was opened."""
         known = self._loads.get(circuit)
         if known is None or (known.done() and known.exception()):
-            known = self._loads[circuit] = self._pools["load"].submit(_work, self._load, circuit)
+            known = self._loads[circuit] = self._loading.submit(_work, self._load, circuit)
         return known
 
     def unload(self, circuit: str) -> Future[None]:
         """Close it when its partitions in work have ended; one that is not open is no error."""
         self._loads.pop(circuit, None)
-        return self._pools["load"].submit(_work, self._unload, circuit)
+        return self._loading.submit(_work, self._unload, circuit)
 
     def check(self, request: Request) -> Future[None]:
         """Catalogue.check."""
-        return self._pools["check"].submit(_work, self._catalogue.check, request)
+        return self._pool("check", request.priority).submit(_work, self._catalogue.check, request)
 
     def prepare(self, circuit: str, request: Request) -> Future[int]:
         """Read a request, in place of what was read under its id before; the bytes that this holds."""
-        held = Held(self._place(circuit))
+        held = Held(self._place(circuit), request.priority)
         with self._lock:
             self._held[request.id] = held
-        return self._pools["prepare"].submit(_work, self._prepare, held, request)
+        return self._pool("prepare", request.priority).submit(_work, self._prepare, held, request)
 
     def prove(self, circuit: str, job: str, partition: int) -> Future[PartProof]:
         """A partition of a prepared job."""
@@ -102,7 +111,10 @@ class Workshop:
     def finish(self, circuit: str, job: str, parts: list[PartProof]) -> Future[WholeProof]:
         """The whole proof of a prepared job."""
         place = self._place(circuit)
-        return self._pools["finish"].submit(_work, self._finish, place, job, parts)
+        with self._lock:
+            held = self._held.get(job)
+        priority = held.priority if held else Priority.NORMAL
+        return self._pool("finish", priority).submit(_work, self._finish, place, job, parts)
 
     def forget(self, job: str) -> Future[None]:
         """Let go of what was read, also while it is read; a partition in work keeps it to its end."""
@@ -114,7 +126,8 @@ class Workshop:
 
     def close(self) -> None:
         """Wait for work that has begun, drop the rest, close all circuits."""
-        pools = [*self._pools.values(), *(place.pool for place in self._places.values())]
+        pools = [self._loading, *self._pools.values(), *self._apart.values()]
+        pools += [place.pool for place in self._places.values()]
         for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
         for pool in pools:
@@ -123,6 +136,9 @@ class Workshop:
             self._held.clear()
         for circuit in list(self._places):
             self._unload(circuit)
+
+    def _pool(self, kind: str, priority: Priority) -> ThreadPoolExecutor:
+        return self._apart.get((kind, priority)) or self._pools[kind]
 
     def _place(self, circuit: str) -> Place:
         place = self._places.get(circuit)
