@@ -30,13 +30,13 @@ def circuit_of(kind: str, curve: str, log_n: int) -> Circuit:
     return {"dense": dense, "bits": bits}[kind](curve, constraints)
 
 
-def dense(curve: str, constraints: int) -> Circuit:
+def dense(curve: str, constraints: int, start: int = 7) -> Circuit:
     circuit = Circuit(curve)
-    x, values = 7, []
+    x, values = start, []
     for i in range(constraints):
         x = (x * x + i) % circuit.curve.r
         values.append(x)
-    out, signal = circuit.public(x), circuit.private(7)
+    out, signal = circuit.public(x), circuit.private(start)
     for i, value in enumerate(values):
         result = out if i == constraints - 1 else circuit.private(value)
         circuit.enforce(signal, signal, result - i)
