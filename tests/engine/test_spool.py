@@ -6,6 +6,7 @@ import asyncio
 import os
 import resource
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from cuzk.engine.job import Job, Outcome, Partition, State
 from cuzk.engine.journal import Journal
 from cuzk.engine.request import Payload, Priority, Request
-from cuzk.engine.spool import RESERVE_BYTES, Spools
+from cuzk.engine.spool import RESERVE_BYTES, Spool, Spools
 from cuzk.errors import EngineError, Unavailable
 
 
@@ -175,3 +176,42 @@ def test_a_payload_that_cannot_be_kept_is_not_accepted(tmp_path: Path) -> None:
         asyncio.run(journal.accept(job_of(1, spool.payload(0, 7))))
     assert journal.recover().jobs == []
     journal.close()
+
+
+def test_a_file_that_takes_long_to_delete_keeps_nobody_from_a_new_one(
+    spools: Spools, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop makes spools, threads discard them."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(_: Path, *, missing_ok: bool) -> None:
+        assert missing_ok
+        begun.set()
+        assert go_on.wait(10)
+
+    old = spools.new()
+    monkeypatch.setattr(Path, "unlink", slow)
+    thread = threading.Thread(target=old.discard)
+    thread.start()
+    assert begun.wait(10)
+    made: list[Spool] = []
+    maker = threading.Thread(target=lambda: made.append(spools.new()))
+    maker.start()
+    maker.join(10)
+    go_on.set()
+    thread.join()
+    maker.join()
+    assert made
+
+
+def test_a_digest_is_of_the_bytes_wherever_they_are(spools: Spools) -> None:
+    data = os.urandom(3_000_001)  # read in pieces
+    spool = spools.new()
+    spool.write(b"before" + data + b"after")
+    in_file = job_of(1, spool.payload(6, len(data)), spool.payload(0, 0)).request
+    in_memory = job_of(1, Payload.of(data), Payload.of(b"")).request
+    assert in_file.digest() == in_memory.digest()
+    assert in_file.digest() != job_of(1, spool.payload(5, len(data)), spool.payload(0, 0)).request.digest()  # fmt: skip
+    os.truncate(spool.path, 1000)
+    with pytest.raises(EngineError, match=f"of {len(data)} bytes are missing"):
+        in_file.digest()

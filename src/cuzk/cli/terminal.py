@@ -37,10 +37,10 @@ def answer(value: object, lines: Iterable[str], *, as_json: bool) -> None:
 
 def one_line(message: str) -> str:
     """Line breaks and control characters (a file's name may hold them) made visible."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode()
-        for c in " ".join(message.split())
-    )
+    line = " ".join(message.split())
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def table(rows: Sequence[Sequence[str]], *, words: bool = False) -> list[str]:

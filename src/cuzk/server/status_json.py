@@ -45,6 +45,8 @@ class Wanted:
 
     def has(self, job: JobView) -> bool:
         """Whether a job is one of them."""
+        if not self.state and not self.text:
+            return True
         if self.state == "open" and job.state in ENDED:
             return False
         if self.state == "ended" and job.state not in ENDED:
