@@ -122,7 +122,8 @@ def test_no_file_is_left_for_one_more_connection() -> None:
         with Client(served.address, timeout=PATIENCE) as client:
             client.prove_circuit("slow", wtns, id="before")
             process = psutil.Process(served.process.pid)
-            process.rlimit(psutil.RLIMIT_NOFILE, (process.num_fds() + 8,) * 2)
+            before = process.rlimit(psutil.RLIMIT_NOFILE)
+            process.rlimit(psutil.RLIMIT_NOFILE, (process.num_fds() + 8, before[1]))
             others = [socket.create_connection((host, int(port)), SOON) for _ in range(40)]
             try:
                 served.said("out of system resource")
@@ -130,7 +131,7 @@ def test_no_file_is_left_for_one_more_connection() -> None:
             finally:
                 for other in others:
                     other.close()
-            process.rlimit(psutil.RLIMIT_NOFILE, (1024, 1024))
+            process.rlimit(psutil.RLIMIT_NOFILE, before)
         with Client(served.address, timeout=PATIENCE) as client:
             assert client.prove_circuit("slow", wtns, id="after").proof
         assert len([line for line in served.log if "out of system resource" in line]) < 20
