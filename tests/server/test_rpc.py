@@ -19,8 +19,8 @@ from scripted_engine import Running, channel_to, circuit, method, proof_of, prov
 
 from cuzk import errors
 from cuzk.engine.request import Priority
+from cuzk.server import CODE_KEY
 from cuzk.server import proving_pb2 as pb
-from cuzk.server.codes import CODE_KEY
 
 MIB = 1 << 20
 

@@ -87,7 +87,8 @@ class OpenCircuit(Protocol):
         """Partitions at a time that the device has room for."""
 
     def prepare(self, request: Request) -> Any:
-        """Read and check the request's payload, once a job; CuzkError where it cannot be proved."""
+        """Read and check the request's payload, once a job; CuzkError where it cannot be proved. What it gives is kept
+        until the job ends; its ``nbytes`` are counted, or where it has none the request's."""
 
     def prove(self, prepared: Any, partition: int) -> PartProof:
         """One partition, verified."""

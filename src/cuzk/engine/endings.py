@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from cuzk.engine.job import Job, Outcome, State
+from cuzk.engine.job import Job, Outcome
+from cuzk.engine.job import State as Stage
 from cuzk.engine.jobs import Live
 from cuzk.engine.snapshot import JobView
-from cuzk.engine.state import LOG, quoted
-from cuzk.engine.state import State as Engine
+from cuzk.engine.state import LOG, State, quoted
 from cuzk.engine.stations import Station
 from cuzk.engine.views import job_view
 from cuzk.errors import CuzkError, InternalError, WorkerLost
@@ -21,7 +21,7 @@ Stored = tuple[bytes, JobView, Outcome]
 class Endings:
     """Ended jobs, the last ``shown`` of them, are kept here without their proofs: those are the journal's."""
 
-    def __init__(self, state: Engine) -> None:
+    def __init__(self, state: State) -> None:
         self.state = state
         self.ended: deque[JobView] = deque(maxlen=state.policy.shown)
         self.failed: deque[JobView] = deque(maxlen=FAILURES)
@@ -34,7 +34,7 @@ class Endings:
         if not isinstance(error, CuzkError):
             LOG.error("job %s: this is a bug", quoted(live.job.id), exc_info=error)
             error = InternalError("a bug in the proving service: its log says where")
-        self.give_up(live, Outcome(State.FAILED, code=error.code, message=str(error)))
+        self.give_up(live, Outcome(Stage.FAILED, code=error.code, message=str(error)))
 
     def give_up(self, live: Live, outcome: Outcome) -> None:
         """End a job without a proof; nothing where its end is decided."""
@@ -84,7 +84,7 @@ class Endings:
     def show(self, view: JobView) -> None:
         """In the lists of ended and failed jobs, the last one for now."""
         self.ended.append(view)
-        if view.state == State.FAILED.value:
+        if view.state == Stage.FAILED.value:
             self.failed.append(view)
 
     async def _write(self, job_id: str, outcome: Outcome, started: float, ended: float) -> bool:
@@ -101,9 +101,9 @@ class Endings:
 
     def _log(self, job: Job, outcome: Outcome) -> None:
         seconds = job.ended - job.accepted
-        if outcome.state is State.DONE:
+        if outcome.state is Stage.DONE:
             LOG.info("done %s in %.3f s", quoted(job.id), seconds)
-        elif outcome.state is State.FAILED:
+        elif outcome.state is Stage.FAILED:
             LOG.warning("failed %s after %.3f s: %s: %s", quoted(job.id), seconds, outcome.code, quoted(outcome.message))  # fmt: skip
         else:
             LOG.info("cancelled %s after %.3f s", quoted(job.id), seconds)

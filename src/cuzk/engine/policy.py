@@ -35,6 +35,7 @@ class EnginePolicy:
     """Of the memories: "host", "pinned"; those of devices come from their workers where they are not named here."""
     headroom: Mapping[str, int] = field(default_factory=dict)
     prepared: int = 2
+    """Jobs whose requests a worker has read, of one class."""
     turn: float = 60.0
     """How long a key stays for jobs of its class when others want its memory."""
     lanes: int | None = None

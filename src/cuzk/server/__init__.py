@@ -2,3 +2,6 @@
 
 It knows the engine and nothing of keys, circuits or devices.
 """
+
+CODE_KEY = "cuzk-error-code"
+"""Of a call's trailing metadata: the ``code`` of the error that refused it."""

@@ -9,8 +9,6 @@ from grpclib.const import Status
 
 from cuzk import errors
 
-CODE_KEY = "cuzk-error-code"
-"""Of the trailing metadata: an error's ``code``."""
 TEXT_LIMIT = 1000
 """Characters: a status is a header, and clients bound those (Go's and Python's 8 KiB, percent-encoded)."""
 STATUSES: tuple[tuple[type[errors.CuzkError], Status], ...] = (  # the first that fits

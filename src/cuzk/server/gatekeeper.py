@@ -15,7 +15,8 @@ from grpclib.server import Stream
 from h2.exceptions import StreamClosedError
 
 from cuzk.errors import CuzkError
-from cuzk.server.codes import CODE_KEY, status_of, text_of
+from cuzk.server import CODE_KEY
+from cuzk.server.codes import status_of, text_of
 from cuzk.server.security import Calls, check_token
 from cuzk.server.streams import answer_in_time, client_of
 

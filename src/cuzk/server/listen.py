@@ -105,16 +105,20 @@ def _reclaim(path: Path) -> None:
         except ConnectionRefusedError:
             path.unlink()
             return
-        raise Unavailable(f"{path}: process {_owner(probe)} listens there")
+        known = other_end(probe)
+        raise Unavailable(f"{path}: process {known[0] if known else '(unknown)'} listens there")
 
 
-def _owner(connected: socket.socket) -> str:
+def other_end(connected: socket.socket) -> tuple[int, int] | None:
+    """(process, user) at the other end of a Unix socket; None on another system than Linux."""
     try:
         size = struct.calcsize("3i")
-        pid = struct.unpack("3i", connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
-    except (AttributeError, OSError):  # another system than Linux
-        return "(unknown)"
-    return str(pid[0])
+        pid, uid, _ = struct.unpack(
+            "3i", connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        )
+    except (AttributeError, OSError):
+        return None
+    return pid, uid
 
 
 def _reason(error: OSError) -> str:

@@ -19,8 +19,8 @@ from cuzk.errors import (
     Unavailable,
     UnknownJob,
 )
+from cuzk.server import CODE_KEY
 
-CODE_KEY = "cuzk-error-code"  # trailing metadata: the word that the error has in ``errors``
 BY_STATUS: dict[grpc.StatusCode, type[CuzkError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: FormatError,
     grpc.StatusCode.RESOURCE_EXHAUSTED: QueueFull,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import struct
 from asyncio import BaseTransport
 from typing import Any, cast
 
@@ -18,6 +17,7 @@ from grpclib.server import Stream
 from h2.errors import ErrorCodes
 
 from cuzk.errors import DeadlineExceeded, FormatError
+from cuzk.server.listen import other_end
 
 UNREAD_SECONDS = 60.0  # for an answer to be read, and one more for each SLOWEST bytes of it
 SLOWEST = 256 << 10
@@ -82,11 +82,7 @@ def client_at(transport: BaseTransport) -> str:
     """As ``client_of``."""
     end = transport.get_extra_info("socket")
     if end is not None and end.family == socket.AF_UNIX:
-        try:
-            size = struct.calcsize("3i")
-            credentials = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
-        except (AttributeError, OSError):  # another system than Linux
-            return "unix"
-        return f"uid {struct.unpack('3i', credentials)[1]}"
+        known = other_end(end)
+        return f"uid {known[1]}" if known else "unix"
     name = transport.get_extra_info("peername")
     return str(name[0]) if name else "unknown"
