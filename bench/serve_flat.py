@@ -16,7 +16,7 @@ from bench.serve_check import Checked
 from bench.serve_daemon import CIRCUIT, Daemon, Usage, make, served
 from bench.serve_load import load
 
-WARM = 0.1  # of the jobs: what comes first fills pools and caches
+WARM = 0.3  # of the jobs: what comes first fills pools, caches, the list of jobs and that of spans
 SAMPLES = 40
 
 
@@ -40,7 +40,7 @@ class Sample:
 def flat(
     folder: Path, *, jobs: int = 10_000, keep: float = 5.0, log_n: int = 3, flight: int = 8
 ) -> dict[str, Any]:
-    """What is used after every fortieth of the jobs, and its growth a job after the first tenth of them."""
+    """What is used after every fortieth of the jobs, and its growth a job after the first three tenths of them."""
     made = make(folder, "bn254", log_n)
     checked = Checked(made.key, made.witnesses)
     samples: list[Sample] = []
@@ -87,7 +87,7 @@ def _sample(daemon: Daemon, folder: Path, done: int) -> Sample:
 
 
 def show(row: dict[str, Any]) -> list[str]:
-    """What was used at the first tenth, and in the end."""
+    """What was used when it was warm, and in the end."""
     lines = [
         f"{row['jobs']} jobs, {row['jobs_a_second']:.0f} a second, {row['verified']} proofs verified"
     ]
