@@ -30,7 +30,11 @@ class Incoming:
         self.acked = 0
         self.buffer = Buffer(self.ack)
         self._stream = self
+        self.peer = self._transport = self
         self.recv_data = self.buffer.read
+
+    def get_extra_info(self, name: str) -> Any:
+        return None if name == "socket" else ("192.0.2.1", 1)
 
     def ack(self, size: int) -> None:
         self.acked += size
@@ -112,6 +116,19 @@ def test_a_size_is_refused_before_anything_of_it_came(tmp_path: Path) -> None:
     with pytest.raises(TooMuch):
         asyncio.run(receiver(tmp_path, limit=100).receive(stream))
     assert stream.acked == 5
+
+
+def test_one_client_does_not_keep_others_messages_out() -> None:
+    """Three quarters are one client's; a message that is larger than that comes alone."""
+    arrivals = Arrivals(100)
+    with arrivals.reserve(50, "a"), arrivals.reserve(25, "a"):
+        with pytest.raises(TooMuch, match="found 75 of others, 75 of them this client's"), arrivals.reserve(1, "a"):  # fmt: skip
+            pass
+        with arrivals.reserve(25, "b"), pytest.raises(TooMuch), arrivals.reserve(1, "c"):
+            pass
+    with arrivals.reserve(100, "a"), pytest.raises(TooMuch), arrivals.reserve(1, "b"):
+        pass
+    assert not arrivals.of
 
 
 def test_bytes_that_arrive_at_a_time_are_bounded(tmp_path: Path) -> None:

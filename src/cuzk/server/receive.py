@@ -10,6 +10,7 @@ the 99th percentile of a status call is 6.1 s, with pieces 34 ms; 2 cores).
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from grpclib.server import Stream
 from cuzk.engine.request import Payload
 from cuzk.errors import DeadlineExceeded, EngineError, FormatError
 from cuzk.server.codes import TooMuch, Unsupported
-from cuzk.server.streams import SLOWEST, ignore_rest, read_piece
+from cuzk.server.streams import SLOWEST, client_of, ignore_rest, read_piece
 
 PREFIX = 5
 PIECE = 128 << 10
@@ -73,25 +74,34 @@ class Message:
 
 
 class Arrivals:
-    """Bytes that are on their way in, of all clients: at most ``limit``."""
+    """Bytes that are on their way in, of all clients: at most ``limit``, and of one with several messages three quarters of it:
+    who announces much and sends it slowly keeps nobody else out."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.nbytes = 0
+        self.of: Counter[str] = Counter()
+
+    @property
+    def nbytes(self) -> int:
+        """Of all."""
+        return self.of.total()
 
     @contextmanager
-    def reserve(self, size: int) -> Iterator[None]:
+    def reserve(self, size: int, client: str) -> Iterator[None]:
         """While a message comes in; TooMuch where there is no room for it."""
-        if size > self.limit - self.nbytes:
+        own = self.of[client]
+        if size > self.limit - self.nbytes or (own and own + size > self.limit * 3 // 4):
             raise TooMuch(
                 f"a message of {size:,} bytes: expected at most {self.limit:,} bytes to arrive at a time,"
-                f" found {self.nbytes:,} of others; try again later"
+                f" found {self.nbytes:,} of others, {own:,} of them this client's; try again later"
             )
-        self.nbytes += size
+        self.of[client] += size
         try:
             yield
         finally:
-            self.nbytes -= size
+            self.of[client] -= size
+            if not self.of[client]:
+                del self.of[client]
 
 
 @dataclass(frozen=True)
@@ -117,7 +127,7 @@ class Receiver:
         if size is None:
             return None
         seconds = PATIENCE + size / SLOWEST
-        with self.arrivals.reserve(size):
+        with self.arrivals.reserve(size, client_of(stream.peer)):
             try:
                 async with asyncio.timeout(seconds):
                     return await self._read(stream, size)
