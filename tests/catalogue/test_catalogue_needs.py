@@ -130,7 +130,10 @@ def test_terms_of_all_circuits() -> None:
 
 
 def test_a_filecoin_circuit() -> None:
-    """From the counts of its key's file: as much as what is known of the circuit says, within 3 %."""
+    """From the counts of its key's file: as much as what is known of the circuit says, within 3 %.
+
+    A key as small as this one is converted in one piece; its points alone stay.
+    """
     settings = filecoin("window-2KiB", insecure_key=True)
     catalogue = catalogue_of(settings, parameters=own_files("window-2KiB"))
     estimated = catalogue.needs("window-2KiB", "cpu")
@@ -145,7 +148,8 @@ def test_a_filecoin_circuit() -> None:
     opened = catalogue.open("window-2KiB", "cpu", 2, None)
     real = opened.needs()
     opened.close()
-    assert 0.97 * estimated.key["host"] < real.key["host"] <= estimated.key["host"]
+    stays = estimated.key["host"] - params_bytes(shape)
+    assert 0.97 * stays < real.key["host"] <= stays
     assert real.partition == estimated.partition
 
 

@@ -106,6 +106,32 @@ def test_full_check_of_real_points(sapling: Source) -> None:
     bellman.read_params(sapling, shaped_like_sapling(), full=True)
 
 
+def test_points_are_converted_in_pieces_whose_pages_are_given_back(
+    sapling: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same points; every byte of the vectors is let go of; a wrong point has its number in the vector."""
+    whole = bellman.read_params(sapling, shaped_like_sapling())
+    forgotten: list[tuple[int, int]] = []
+    monkeypatch.setattr(bellman, "CONVERTED_AT_ONCE", 1000)
+    monkeypatch.setattr(Source, "forget", lambda _, offset, size: forgotten.append((offset, size)))
+    pieces = bellman.read_params(sapling, shaped_like_sapling())
+    for name in ("a", "b_g1", "b_g2", "l"):
+        ours, theirs = getattr(pieces, name).points, getattr(whole, name).points
+        assert (ours.group, ours.words.tobytes()) == (theirs.group, theirs.words.tobytes())
+        assert not ours.words.flags.writeable
+    assert pieces.h.words.tobytes() == whole.h.words.tobytes()
+    layout = bellman.read_params_layout(sapling)
+    for section in layout.vectors.values():
+        found = [each for each in forgotten if section.offset <= each[0] < section.end]
+        assert [begin for begin, _ in found] == [section.offset, *map(sum, found[:-1])]
+        assert sum(found[-1]) == section.end
+        assert len(found) == -(-section.count // 1000)
+    at = layout.vectors["a"].offset + 96 * 2345
+    damaged = changed(sapling.data.tobytes(), at, b"\x1f" + b"\xff" * 47)
+    with pytest.raises(FormatError, match=r"a: g1 point 2345: "):
+        bellman.read_params(damaged, shaped_like_sapling())
+
+
 def test_filecoin_digest_rule(fixtures: Path) -> None:
     data = (fixtures / "filecoin/seal32_x10.prf").read_bytes()
     vk = data[16 : 16 + 864 + 4 + 96 * 328]

@@ -1,6 +1,6 @@
 """What a circuit takes of each memory: from sizes before it is open, from the Prover afterwards.
 
-    host      key: its file, mapped or copied; converted points beside it; matrices, but those that are evaluated
+    host      key: its file, mapped, copied or converted; matrices, but those that are evaluated
               from templates: of them a GPU's key takes the largest while it is loaded
               a proof: three vectors over the domain and the witness; with a GPU the witness alone
     cuda:N    key: points, matrices, maps, tables of transforms; a proof: vectors, the longest sum. A GPU with less
@@ -28,6 +28,8 @@ PIECES_BYTES = 48 << 20
 """On a GPU: sums that as many threads as the largest one holds have in work, and what is small."""
 TERM_BYTES = 8
 ROW_BYTES = 8
+CONVERTING_BYTES = 40 << 20
+"""A piece of a key's points in all forms that it has while it is converted."""
 WIRES_A_BYTE = 9
 """Of the places of templates that matrices are evaluated from: Filecoin's circuits have 9.2 to 17.6 wires a byte."""
 HIGHEST_VALUES = 1 << 16
@@ -39,7 +41,11 @@ def estimate(facts: KeyFacts, device: str) -> Needs:
     element = 8 * facts.curve.fr_words
     wires = element * facts.wires
     vectors = element * (3 << facts.log_domain)
-    key = {"host": facts.file_bytes * (2 if facts.converted else 1) + _matrices_host(facts)}
+    key = {
+        "host": facts.file_bytes
+        + (min(CONVERTING_BYTES, facts.file_bytes) if facts.converted else 0)
+        + _matrices_host(facts)
+    }
     if not device.startswith("cuda"):
         return Needs(key, {"host": vectors + wires + WORKING_BYTES})
     stays, proof = _on_gpu(facts)

@@ -52,7 +52,7 @@ def matrices_bytes(circuit: CircuitShape) -> int:
 
 
 def proving_bytes(circuit: CircuitShape) -> int:
-    """Memory to prove: points (converted when read), three vectors over the domain, a witness.
+    """Memory to prove: points (converted as they are read, piece by piece), three vectors over the domain, a witness.
 
     Rows are evaluated from the circuit's templates. A GPU has them, written out one matrix after the other while
     nothing else is in the host's memory but the key.
@@ -96,11 +96,8 @@ def proving_layout(source: Source) -> ParamsLayout:
 
 
 def expect_proving(circuit: CircuitShape, limit: int | None = None) -> None:
-    """OutOfMemory where a proof does not fit; of a limit the mapped file of the key counts, too."""
-    expect_memory(proving_bytes(circuit), circuit, "a proof")
-    if limit is not None:
-        mapped = proving_bytes(circuit) + params_bytes(circuit)
-        expect_memory(mapped, circuit, "a proof", limit)
+    """OutOfMemory where a proof does not fit."""
+    expect_memory(proving_bytes(circuit), circuit, "a proof", limit)
 
 
 def expect_memory(needed: int, circuit: CircuitShape, what: str, limit: int | None = None) -> None:

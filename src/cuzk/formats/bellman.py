@@ -44,6 +44,7 @@ VECTORS = {"h": "g1", "l": "g1", "a": "g1", "b_g1": "g1", "b_g2": "g2"}
 PROOF_BYTES = 192
 HASHED_AT_ONCE = 1 << 26
 WRITTEN_AT_ONCE = 1 << 16  # points
+CONVERTED_AT_ONCE = 1 << 16  # points: 6 or 12 MiB
 
 
 @dataclass(frozen=True)
@@ -288,13 +289,29 @@ def _read_head(
 
 def _read_section(source: Source, section: Section, *, full: bool, threads: int) -> Points:
     where = f"{source.name}: {section.name}"
+    if not full:
+        return _converted(source, section, where, threads)
     data = source.data[section.offset : section.end]
-    points = decode_uncompressed(
-        data, section.group, where, curve=full, subgroup=full, threads=threads
-    )
-    if full:
-        _refuse_infinity(points, where)
+    points = decode_uncompressed(data, section.group, where, threads=threads)
+    _refuse_infinity(points, where)
     return points
+
+
+def _converted(source: Source, section: Section, where: str, threads: int) -> Points:
+    """Piece by piece: the mapped pages behind it are given back, so that memory holds the points once."""
+    words = np.empty((section.count, BLS12_381.point_words(section.group)), dtype=np.uint64)
+    size = POINT_BYTES[section.group]
+    for start in range(0, section.count, CONVERTED_AT_ONCE):
+        end = min(start + CONVERTED_AT_ONCE, section.count)
+        first, last = (section.offset + n * size for n in (start, end))
+        piece = decode_uncompressed(
+            source.data[first:last], section.group, where,
+            curve=False, subgroup=False, threads=threads, first=start,
+        )  # fmt: skip
+        words[start:end] = piece.words
+        source.forget(first, last - first)
+    words.flags.writeable = False
+    return Points(BLS12_381, section.group, words)
 
 
 def _refuse_infinity(points: Points, where: str, start: int = 0) -> None:

@@ -86,47 +86,52 @@ def decode_uncompressed(
     curve: bool = True,
     subgroup: bool = True,
     threads: int = 1,
+    first: int = 0,
 ) -> Points:
     """Points from their uncompressed form.
 
     Flags and ranges are always checked; ``curve`` and ``subgroup`` can be left out for data that is
-    checked by digest. Raises FormatError naming ``where``, the point's number (from 0) and the reason.
+    checked by digest. Raises FormatError naming ``where``, the point's number (from ``first`` on) and the reason.
     """
     rows = _rows(data, group, where, compressed=False)
-    first = rows[:, 0]
-    infinity = first & INFINITY != 0
-    _refuse(first & COMPRESSED != 0, where, group, "the flag of a compressed point is set")
-    _refuse(first & LARGER != 0, where, group, "the sign flag belongs to compressed points only")
+    flags = rows[:, 0]
+    infinity = flags & INFINITY != 0
+    _refuse(flags & COMPRESSED != 0, where, group, "the flag of a compressed point is set", first)
+    _refuse(
+        flags & LARGER != 0, where, group, "the sign flag belongs to compressed points only", first
+    )
     plain = _words(rows, group)
     plain[BLS12_381.coordinates(group) // 2 - 1 :: BLS12_381.coordinates(group), -1] &= FLAGLESS
     zero = ~plain.reshape(len(rows), BLS12_381.point_words(group)).any(axis=1)
-    _refuse(infinity & ~zero, where, group, "infinity with further bits set")
-    _refuse(zero & ~infinity, where, group, "x = y = 0 without the flag of infinity")
+    _refuse(infinity & ~zero, where, group, "infinity with further bits set", first)
+    _refuse(zero & ~infinity, where, group, "x = y = 0 without the flag of infinity", first)
     bad = _core.first_not_canonical(BLS12_381.name, "fp", plain, threads)
     if bad >= 0:
-        point = bad // BLS12_381.coordinates(group)
+        point = first + bad // BLS12_381.coordinates(group)
         raise FormatError(f"{where}: {group} point {point}: {FOUND['range']}")
     _core.to_montgomery(BLS12_381.name, "fp", plain, plain, threads)
     plain.flags.writeable = False
     points = Points(BLS12_381, group, plain.reshape(len(rows), BLS12_381.point_words(group)))
-    return _checked(points, where, curve=curve, subgroup=subgroup, threads=threads)
+    return _checked(points, where, curve=curve, subgroup=subgroup, threads=threads, first=first)
 
 
 def _bit(flags: NDArray[np.bool_], mask: int) -> NDArray[np.uint8]:
     return flags.astype(np.uint8) * np.uint8(mask)
 
 
-def _checked(points: Points, where: str, *, curve: bool, subgroup: bool, threads: int) -> Points:
+def _checked(
+    points: Points, where: str, *, curve: bool, subgroup: bool, threads: int, first: int = 0
+) -> Points:
     if curve or subgroup:
         index, reason = first_bad(points, subgroup=subgroup, threads=threads)
         if reason:
-            raise FormatError(f"{where}: {points.group} point {index}: {FOUND[reason]}")
+            raise FormatError(f"{where}: {points.group} point {first + index}: {FOUND[reason]}")
     return points
 
 
-def _refuse(flags: NDArray[np.bool_], where: str, group: str, reason: str) -> None:
+def _refuse(flags: NDArray[np.bool_], where: str, group: str, reason: str, first: int = 0) -> None:
     if flags.any():
-        raise FormatError(f"{where}: {group} point {int(flags.argmax())}: {reason}")
+        raise FormatError(f"{where}: {group} point {first + int(flags.argmax())}: {reason}")
 
 
 def _rows(data: Bytes, group: str, where: str, *, compressed: bool) -> NDArray[np.uint8]:

@@ -16,8 +16,8 @@ PROCESS_BYTES = 38 << 20
 def plan_bytes(key: ProvingKey, circuit: ConstraintSystem, lanes: int = 1) -> int:
     """Largest resident size of a process that proves with this key and does nothing else.
 
-    The key's file as far as it is mapped or copied (bellman's points are converted, so both count), the
-    matrices, the witness, and three vectors over the domain while h is made; later there is one with its
+    The key's file as far as it is mapped or copied (bellman's points are converted, and the mapped file given
+    back), the matrices, the witness, and three vectors over the domain while h is made; later there is one with its
     copies and the sums' buckets, which are less. Each of ``lanes`` proofs at a time has its own vectors.
     """
     return PROCESS_BYTES + key_bytes(key, circuit) + lanes * vector_bytes(key, circuit)
@@ -27,7 +27,7 @@ def key_bytes(key: ProvingKey, circuit: ConstraintSystem) -> int:
     """The part that stays from proof to proof: the key's file, points that are no part of it, matrices."""
     queries = (key.a, key.b_g1, key.b_g2, key.l)
     points = sum(map(_points_bytes, [key.h, *(query.points for query in queries)]))
-    file = points + key.file_bytes if key.recipe == BELLMAN else max(points, key.file_bytes)
+    file = points if key.recipe == BELLMAN else max(points, key.file_bytes)
     known = {id(m): m for m in (key.matrices, circuit) if m is not None}
     return file + sum(map(_matrices_bytes, known.values()))
 
