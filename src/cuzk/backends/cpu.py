@@ -231,11 +231,11 @@ class CpuBackend:
         return self.msm(self.put(points), self.put(scalars))
 
     def first_nonzero(self, values: Buffer) -> int | None:
-        """By a copy in natural order."""
-        words = self._natural(vector(values, "first_nonzero")).words
-        if not words.any():
+        """By a copy in natural order, where there is one at all."""
+        given = vector(values, "first_nonzero")
+        if not given.words.any():
             return None
-        return int(words.any(axis=1).argmax())
+        return int(self._natural(given).words.any(axis=1).argmax())
 
     def mark(self) -> Any:
         """Now: calls return when the work is done."""
