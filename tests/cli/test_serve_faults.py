@@ -139,6 +139,9 @@ def test_3_one_id_from_many_clients_is_one_job(daemon: Served, client: Client) -
         asked += [threads.submit(prove, number) for number in range(4)]
         results = [each.result(PATIENCE) for each in asked]
     results.append(prove(9))
+    results.append(
+        client.prove_circuit(SLOW, slow_files()[1], id="same", priority="high", deadline=60)
+    )
     assert len({(result.proof, result.public) for result in results}) == 1
     expect_valid(slow_files()[0], results[0])
     assert total(client)["submitted"] - before == 1

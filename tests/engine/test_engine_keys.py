@@ -185,15 +185,14 @@ def test_preloads_at_once_are_one_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.02, 0.05, 0.09, 0.0985, 0.099, 0.0995, 3.0])
-@pytest.mark.parametrize("limit", [16, 24])
+@pytest.mark.parametrize("sizes", [(10, 10), (15, 5)], ids=["no room left", "room for two"])
 def test_12_a_preload_and_a_first_job_at_once_are_one_load(
-    tmp_path: Path, moment: float, limit: int
+    tmp_path: Path, moment: float, sizes: tuple[int, int]
 ) -> None:
     """Whenever the job comes: while another key is closed for it, at that very moment, while the key is loaded."""
 
     async def scenario(world: World) -> None:
-        for circuit in ("one", "third")[: limit // 10]:
-            await world.engine.preload(circuit)
+        await world.engine.preload("one")
         preload = asyncio.ensure_future(world.engine.preload("two"))
         await asyncio.sleep(moment)
         request = world.request("a", "two")
@@ -205,8 +204,10 @@ def test_12_a_preload_and_a_first_job_at_once_are_one_load(
         assert [name for _, name in world.worker.words("load")].count("two") == 1
         await world.quiet()
 
-    circuits = {**TWO, "third": Circuit(key={"host": 10})}
-    play(tmp_path, scenario, circuits, EnginePolicy(limits={"host": limit * GIB}))
+    circuits = {
+        name: Circuit(key={"host": size}) for name, size in zip(("one", "two"), sizes, strict=True)
+    }
+    play(tmp_path, scenario, circuits)
 
 
 @pytest.mark.parametrize("wanted", ["job", "preload"])

@@ -84,9 +84,12 @@ def test_15_17_depths_of_every_kind_are_what_clients_wait_for(tmp_path: Path) ->
             assert working <= begun | cancelled | {"a", "b"}
         assert max(depths) > 20
         await asyncio.gather(*book.tasks)
-        total = (await world.quiet()).totals
-        assert sum(kind.submitted for kind in total) == 120
-        assert {kind.kind for kind in total} == set(KINDS)
+        snapshot = await world.quiet()
+        assert sum(kind.submitted for kind in snapshot.totals) == 120
+        assert {kind.kind for kind in snapshot.totals} == set(KINDS)
+        began = {job for worker in world.workers for _, job in worker.words("prove")}
+        assert sum(kind.begun for kind in snapshot.totals) == len(began)
+        assert sum(wait.jobs for wait in snapshot.waits) == len(began)
 
     circuits = {"a": Circuit(partitions=3), "b": Circuit(partitions=2, prove=4)}
     play(tmp_path, scenario, circuits, workers={"cpu": {}, "other": {}})
