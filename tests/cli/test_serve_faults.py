@@ -172,7 +172,7 @@ class Load:
             circuit = (SLOW, QUICK)[number % 2]
             witness = slow_files()[1] if circuit == SLOW else files("bn254").wtns
             self.asked += 1
-            job = client.submit_circuit(circuit, witness, id=f"depth-{number}").job
+            job = client.submit_circuit(circuit, witness, id=f"depth-{self.count}-{number}").job
             self.taken += 1
             if number % 7 == 3:
                 client.cancel(job)
