@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,6 +16,7 @@ import psutil
 import pytest
 from files import slow_files
 
+from cuzk.cli.log_limit import Sparing
 from cuzk.cli.process_limits import limit_process
 from cuzk.errors import CuzkError
 from cuzk.server.client import Client
@@ -132,9 +135,44 @@ def test_no_file_is_left_for_one_more_connection() -> None:
                 for other in others:
                     other.close()
             process.rlimit(psutil.RLIMIT_NOFILE, before)
+        with socket.create_connection((host, int(port)), SOON) as raw:
+            assert raw.recv(9), (
+                "it accepts again a second later, for which gRPC's client may not wait"
+            )
         with Client(served.address, timeout=PATIENCE) as client:
             assert client.prove_circuit("slow", wtns, id="after").proof
         assert len([line for line in served.log if "out of system resource" in line]) < 20
+
+
+def test_garbage_does_not_fill_the_log() -> None:
+    """Of 300 connections that are no gRPC and 300 that are no HTTP, 20 lines each."""
+    key, wtns = slow_files()
+    with TemporaryDirectory(prefix="cuzk-") as made, serve("--state", made, "--circuit", f"slow={key}", "--device", "cpu") as served:  # fmt: skip
+        for address in (served.address, served.page.removeprefix("http://").rstrip("/")):
+            host, _, port = address.rpartition(":")
+            for _ in range(300):
+                with socket.create_connection((host, int(port)), SOON) as raw:
+                    raw.sendall(b"\x16\x03\x01garbage\r\n\r\n" * 5)
+                    raw.shutdown(socket.SHUT_WR)
+                    with suppress(ConnectionResetError):
+                        while raw.recv(4096):
+                            pass
+        with Client(served.address, timeout=PATIENCE) as client:
+            assert client.prove_circuit("slow", wtns, id="after").proof
+        for text in ("a connection ended", "Invalid HTTP request"):
+            assert 1 <= len([line for line in served.log if text in line]) <= 20
+
+
+def test_the_log_says_how_many_lines_were_left_out() -> None:
+    now = [0.0]
+    sparing = Sparing(lambda: now[0])
+    records = [logging.LogRecord("x", 30, "", 0, "%s refused", ("one",), None) for _ in range(52)]
+    assert [sparing.filter(record) for record in records[:50]] == [True] * 20 + [False] * 30
+    now[0] = 60.0
+    assert sparing.filter(records[50])
+    assert sparing.filter(records[51])
+    said = [record.getMessage() for record in records[50:]]
+    assert said == ["one refused (and 30 lines left out before)", "one refused"]
 
 
 @pytest.mark.parametrize(

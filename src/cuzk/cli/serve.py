@@ -11,6 +11,7 @@ import click
 
 from cuzk.catalogue.catalogue import Catalogue
 from cuzk.cli.app import cuzk_group, environment
+from cuzk.cli.log_limit import spare_the_log
 from cuzk.cli.options import FILE
 from cuzk.cli.process_limits import limit_process
 from cuzk.cli.resources import memory_limits, policy, usable_devices
@@ -99,6 +100,7 @@ def serve_command(
         say("\n".join(circuit_lines(catalogue.entries())))
         return
     start_log(settings.daemon.log_level)
+    spare_the_log()
     limit_process()
     try:
         left = serve(settings, catalogue)
