@@ -107,7 +107,7 @@ def test_from_sizes_and_from_a_loaded_key(curve: Curve, beside: bool) -> None:
     assert estimated.key.keys() == estimated.partition.keys() == {"host"}
     assert real.key["host"] <= estimated.key["host"] <= real.key["host"] + 1000
     assert real.partition == estimated.partition
-    vectors = 32 * (14 + 4)  # three and a half over a domain of 4, four wires
+    vectors = 32 * (16 + 4)  # four over a domain of 4, four wires
     assert real.partition["host"] == vectors + WORKING_BYTES
 
 

@@ -410,9 +410,7 @@ def test_memory_limit(curve: Curve) -> None:
         Prover(key_of(curve), threads=1, memory=needed - 1)
     with Prover(key_of(curve), threads=1, memory=needed) as prover:
         prover.prove(cubic(curve).witness())
-    vectors = 32 * (
-        14 + 4
-    )  # three and a half over the domain and the witness: of each proof in work
+    vectors = 32 * (16 + 4)  # four over the domain and the witness: of each proof in work
     with Prover(key_of(curve), threads=1, lanes=3) as prover:
         report = prover.prove(cubic(curve).witness()).report
     assert report.planned_bytes == needed + 2 * vectors

@@ -2,8 +2,7 @@
 
     host      key: its file, mapped, copied or converted; matrices, but those that are evaluated
               from templates: of them a GPU's key takes the largest while it is loaded
-              a proof: three vectors over the domain, a transform's constants (half of one) and the witness; with a
-              GPU the witness alone
+              a proof: four vectors over the domain and the witness; with a GPU the witness alone
     cuda:N    key: points, matrices, maps, tables of transforms; a proof: vectors, the longest sum. A GPU with less
               memory than that is shared out otherwise (cuzk.backends.cuda.memory): a key may take all of it
     pinned    a proof on a GPU: its witness, whose pages are locked, and the buffers that other arrays are copied
@@ -41,7 +40,7 @@ def estimate(facts: KeyFacts, device: str) -> Needs:
     """For "cpu" or "cuda:N"; at least what it will be, but for a dictionary of more coefficients than any has."""
     element = 8 * facts.curve.fr_words
     wires = element * facts.wires
-    vectors = element * ((7 << facts.log_domain) // 2)
+    vectors = element * (4 << facts.log_domain)
     key = {
         "host": facts.file_bytes
         + (min(CONVERTING_BYTES, facts.file_bytes) if facts.converted else 0)

@@ -52,13 +52,13 @@ def matrices_bytes(circuit: CircuitShape) -> int:
 
 
 def proving_bytes(circuit: CircuitShape) -> int:
-    """Memory to prove: points (converted as they are read, piece by piece), three vectors over the domain and a
-    transform's constants, half of one, a witness.
+    """Memory to prove: points (converted as they are read, piece by piece), four vectors over the
+    domain, a witness.
 
     Rows are evaluated from the circuit's templates. A GPU has them, written out one matrix after the other while
     nothing else is in the host's memory but the key.
     """
-    vectors = SCALAR_BYTES * ((7 << circuit.log_domain) // 2 + circuit.inputs + circuit.aux)
+    vectors = SCALAR_BYTES * ((4 << circuit.log_domain) + circuit.inputs + circuit.aux)
     return PROCESS_BYTES + params_bytes(circuit) + vectors
 
 

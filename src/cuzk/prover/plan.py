@@ -17,8 +17,9 @@ def plan_bytes(key: ProvingKey, circuit: ConstraintSystem, lanes: int = 1) -> in
     """Largest resident size of a process that proves with this key and does nothing else.
 
     The key's file as far as it is mapped or copied (bellman's points are converted, and the mapped file given
-    back), the matrices, the witness, and while h is made three vectors over the domain and a transform's constants,
-    half of one; later there is one with its copies and the sums' buckets, which are less. Each of ``lanes`` proofs at a time has its own vectors.
+    back), the matrices, the witness, and four vectors over the domain: while h is made three and a transform's
+    constants, half of one, which stay; then h, its plain copy, and what its sum has of scalars and sorted digits: 48
+    bytes a scalar, measured at 2^22. Each of ``lanes`` proofs at a time has its own vectors.
     """
     return PROCESS_BYTES + key_bytes(key, circuit) + lanes * vector_bytes(key, circuit)
 
@@ -33,8 +34,8 @@ def key_bytes(key: ProvingKey, circuit: ConstraintSystem) -> int:
 
 
 def vector_bytes(key: ProvingKey, circuit: ConstraintSystem) -> int:
-    """The part that cannot be dropped and read again: three and a half vectors over the domain, and the witness."""
-    return 8 * key.curve.fr_words * ((7 << key.log_domain) // 2 + circuit.wires)
+    """The part that cannot be dropped and read again: four vectors over the domain, and the witness."""
+    return 8 * key.curve.fr_words * ((4 << key.log_domain) + circuit.wires)
 
 
 def installed_bytes() -> int:

@@ -52,7 +52,10 @@ OPTIONS = (
     ("grpc.keepalive_time_ms", 60_000),  # a machine that vanished while a proof is waited for
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.enable_retries", 0),
-    ("grpc.initial_reconnect_backoff_ms", 100),  # a service that was restarted; else 1 s, up to 2 minutes
+    (
+        "grpc.initial_reconnect_backoff_ms",
+        100,
+    ),  # a service that was restarted; else 1 s, up to 2 minutes
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2_000),
 )
