@@ -53,8 +53,11 @@ def test_what_must_not_be_is_found(tmp_path: Path) -> None:
         judge(Seen(accepted, {**proofs, "kill-1": wrong}), checked, log)
     with pytest.raises(SystemExit, match="kill-0: started after it was done"):
         judge(Seen(accepted, proofs), checked, log + "started 'kill-0'\n")
-    with pytest.raises(SystemExit, match="1 jobs are done by the log"):
-        judge(Seen(accepted, proofs), checked, log.replace("done 'kill-1'", ""))
+    assert judge(Seen(accepted, proofs), checked, log.replace("done 'kill-1'", "")) == 2
+    with pytest.raises(SystemExit, match="0 jobs are done by the log"):
+        judge(Seen(accepted, proofs), checked, "")
+    with pytest.raises(SystemExit, match="3 jobs are done by the log"):
+        judge(Seen(accepted, proofs), checked, log + "done 'kill-2'\n")
     same = Seen({"kill-0": 0, "kill-1": 0}, {"kill-0": results[0], "kill-1": results[0]})
     with pytest.raises(SystemExit, match="same proof"):
         judge(same, checked, log)
