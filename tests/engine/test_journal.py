@@ -175,7 +175,7 @@ def damage(path: Path, how: str) -> None:
         ("one page", "is damaged"),
         ("gone, log left", "is not there, but journal.sqlite-wal is"),
         ("of another program", "is not a journal of cuzk"),
-        ("newer", "schema 99, this cuzk knows up to 1"),
+        ("newer", "schema 99, this cuzk knows up to 2"),
     ],
 )
 def test_a_damaged_database_is_told_and_left_as_it_is(folder: Path, how: str, says: str) -> None:

@@ -5,7 +5,7 @@
     jobs      one row a request; ended is NULL as long as it lives
     parts     verified partitions' proofs; when the job has ended, only their times
     payloads  place -> bytes (a BLOB), or a range of a file of payloads/; deleted when the job ends
-    outcomes  one row an ended job
+    outcomes  one row an ended job; proof_digest is NULL where schema 1 wrote it
     counter   the next job's number: numbers of forgotten jobs do not come back
 
 No foreign keys and no savepoints: with either, SQLite writes deleted pages to a temporary file.
@@ -40,6 +40,7 @@ MIGRATIONS = (
     CREATE TABLE counter (next INTEGER NOT NULL);
     INSERT INTO counter VALUES (1);
     """,
+    "ALTER TABLE outcomes ADD COLUMN proof_digest BLOB",
 )
 
 

@@ -9,13 +9,30 @@ import json
 import sqlite3
 from base64 import b64decode
 from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import blake2b
 from pathlib import Path
 
 from cuzk.engine.job import Job, Outcome, Partition, State
 from cuzk.engine.request import Field, Payload, Priority, Request
 from cuzk.engine.snapshot import JobView, PartitionView
+from cuzk.errors import EngineError
 
 Row = sqlite3.Row
+DAMAGED = (
+    "its stored proof is damaged, and was withheld: submit the request again; is the disk failing?"
+)
+
+
+def proof_digest(proof: bytes, public: bytes) -> bytes:
+    """16 bytes of BLAKE2b: SQLite does not notice a bit that a disk turned over."""
+    return blake2b(len(proof).to_bytes(8, "little") + proof + public, digest_size=16).digest()
+
+
+def is_whole(outcome: Row) -> bool:
+    """Whether proof and public signals are those that were stored, and so verified."""
+    digest = outcome["proof_digest"]
+    return digest is None or proof_digest(outcome["proof"], outcome["public"]) == digest
 
 
 def read_fields(text: str) -> dict[str, Field]:
@@ -46,7 +63,8 @@ def stored_payloads(connection: sqlite3.Connection) -> list[Row]:
 
 
 def ended_job(connection: sqlite3.Connection, job_id: str) -> tuple[bytes, JobView, Outcome] | None:
-    """Digest, view and outcome; None where none of this id has ended."""
+    """Digest, view and outcome; None where none of this id has ended. A proof that is not what was stored is none: such a
+    job has failed, and may be submitted again."""
     row = connection.execute(
         "SELECT * FROM jobs JOIN outcomes ON outcomes.job = jobs.number WHERE id = ?", (job_id,)
     ).fetchone()
@@ -55,10 +73,14 @@ def ended_job(connection: sqlite3.Connection, job_id: str) -> tuple[bytes, JobVi
     parts = connection.execute(
         "SELECT * FROM parts WHERE job = ? ORDER BY number", (row["number"],)
     ).fetchall()
+    view = _view(row, parts)
+    if not is_whole(row):
+        view = replace(view, state=State.FAILED.value, code=EngineError.code, message=DAMAGED)
+        return row["digest"], view, Outcome(State.FAILED, code=EngineError.code, message=DAMAGED)
     outcome = Outcome(
         State(row["state"]), row["proof"], row["public"], row["code"], row["message"], json.loads(row["milliseconds"])
     )  # fmt: skip
-    return row["digest"], _view(row, parts), outcome
+    return row["digest"], view, outcome
 
 
 def ended_views(connection: sqlite3.Connection, count: int) -> list[JobView]:

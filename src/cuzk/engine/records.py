@@ -15,6 +15,7 @@ from typing import Any
 
 from cuzk.engine.catalogue import PartProof
 from cuzk.engine.job import Job, Outcome, State
+from cuzk.engine.recall import is_whole, proof_digest
 from cuzk.engine.request import Field
 from cuzk.errors import EngineError
 
@@ -88,10 +89,14 @@ def accepted(job: Job, payloads: Sequence[StoredPayload]) -> Accepted:
 
 
 def insert_job(connection: sqlite3.Connection, rows: Accepted) -> None:
-    """In the place of a failed or cancelled one of its id; EngineError where that lives or is done."""
+    """In the place of a failed or cancelled one of its id, or of one whose stored proof is damaged; EngineError where
+    that lives or is done."""
     older = _find(connection, rows.job[1])
     if older is not None:
-        if older["ended"] is None or older["state"] == State.DONE.value:
+        done = older["state"] == State.DONE.value and is_whole(
+            _outcome(connection, older["number"])
+        )
+        if older["ended"] is None or done:
             raise EngineError(f"{rows.job[1]}: accepted again, while it is {older['state']}")
         _delete(connection, [older["number"]])
     taken = connection.execute("SELECT id FROM jobs WHERE number = ?", (rows.number,)).fetchone()
@@ -148,8 +153,9 @@ def end_job(
         (outcome.state.value, started, ended, number),
     )
     connection.execute(
-        "INSERT INTO outcomes VALUES (?,?,?,?,?,?)",
-        (number, outcome.proof, outcome.public, outcome.code, outcome.message, json.dumps(outcome.milliseconds)),
+        "INSERT INTO outcomes VALUES (?,?,?,?,?,?,?)",
+        (number, outcome.proof, outcome.public, outcome.code, outcome.message, json.dumps(outcome.milliseconds),
+         proof_digest(outcome.proof, outcome.public)),
     )  # fmt: skip
     connection.execute("UPDATE parts SET proof = x'', public = x'' WHERE job = ?", (number,))
     files = connection.execute(
@@ -172,6 +178,11 @@ def _find(connection: sqlite3.Connection, job_id: str) -> Row | None:
     row: Row | None = connection.execute(
         "SELECT number, state, ended, partitions FROM jobs WHERE id = ?", (job_id,)
     ).fetchone()
+    return row
+
+
+def _outcome(connection: sqlite3.Connection, number: int) -> Row:
+    row: Row = connection.execute("SELECT * FROM outcomes WHERE job = ?", (number,)).fetchone()
     return row
 
 
