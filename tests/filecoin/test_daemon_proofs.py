@@ -283,12 +283,15 @@ def test_a_worker_that_dies_is_replaced(client: Curio, daemon: Served) -> None:
     randomness = fresh()
     made = sector(WINDOW, 5, randomness)
     own, *workers = daemon.processes()
+    before = [process.pid for process in workers]
+    assert before
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(client.prove, asked(randomness, made))
         for process in workers:
-            if "spawn_main" in " ".join(process.cmdline()):
-                process.kill()
+            process.kill()
         result = waiting.result(60)
     assert (result.status, result.error_message) == (DONE, "")
     assert valid(stated(WINDOW, made, randomness=randomness), result.proof)
     assert own.status() != psutil.STATUS_ZOMBIE
+    _, *others = daemon.processes()
+    assert not {process.pid for process in others} & set(before)
