@@ -399,6 +399,22 @@ def test_a_key_that_turns_out_too_large_fails_its_jobs(tmp_path: Path) -> None:
     play(tmp_path, scenario, {"small": Circuit(key={"host": 16}, estimate=-4)})
 
 
+def test_the_log_has_the_whole_reason_of_a_failure(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was cut at 80 characters, before the file and the numbers."""
+    text = f"{'x' * 200}: expected 7 bytes, found 8\x1b[2J"
+
+    async def scenario(world: World) -> None:
+        world.worker.fail["prove", "a"] = [CircuitError(text)]
+        await world.engine.submit(world.request("a", "big"))
+        await world.engine.result("a")
+
+    play(tmp_path, scenario, BIG)
+    line = next(line for line in caplog.messages if line.startswith("failed 'a'"))
+    assert line.endswith("expected 7 bytes, found 8\\x1b[2J'")
+
+
 def test_log_lines_escape_what_was_sent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", logger="cuzk.engine")
 

@@ -17,7 +17,7 @@ from cuzk.engine.job import State as Stage
 from cuzk.engine.jobs import Live
 from cuzk.engine.residency import Residency
 from cuzk.engine.snapshot import SpanView
-from cuzk.engine.state import LOG, State, quoted
+from cuzk.engine.state import LOG, State, quoted, reason
 from cuzk.engine.stations import Station
 from cuzk.engine.view import Action, Evict, Forget, Load, Prepare, Start
 from cuzk.errors import CuzkError, OutOfMemory, WorkerLost
@@ -195,7 +195,7 @@ class Actions:
             if live.memory_tried or live.ending is not None:
                 raise
             live.memory_tried = True
-            LOG.warning("job %s: %s; once more without idle keys", quoted(live.job.id), quoted(str(error)))  # fmt: skip
+            LOG.warning("job %s: %s; once more without idle keys", quoted(live.job.id), reason(error))  # fmt: skip
         closing = self.residency.close_idle(station)
         if closing:
             await asyncio.wait(closing)
@@ -232,7 +232,7 @@ class Actions:
             )
             self.endings.fail(live, WorkerLost(text))
             return
-        LOG.warning("requeued %s: %s", quoted(live.job.id), quoted(str(error)))
+        LOG.warning("requeued %s: %s", quoted(live.job.id), reason(error))
         self.state.begin(self._mark(live))
 
     async def _mark(self, live: Live) -> None:

@@ -9,7 +9,7 @@ from cuzk.engine.job import Job, Outcome
 from cuzk.engine.job import State as Stage
 from cuzk.engine.jobs import Live
 from cuzk.engine.snapshot import JobView
-from cuzk.engine.state import LOG, State, quoted
+from cuzk.engine.state import LOG, State, quoted, reason
 from cuzk.engine.stations import Station
 from cuzk.engine.views import job_view
 from cuzk.errors import CuzkError, InternalError, WorkerLost
@@ -104,7 +104,7 @@ class Endings:
         if outcome.state is Stage.DONE:
             LOG.info("done %s in %.3f s", quoted(job.id), seconds)
         elif outcome.state is Stage.FAILED:
-            LOG.warning("failed %s after %.3f s: %s: %s", quoted(job.id), seconds, outcome.code, quoted(outcome.message))  # fmt: skip
+            LOG.warning("failed %s after %.3f s: %s: %s", quoted(job.id), seconds, outcome.code, reason(outcome.message))  # fmt: skip
         else:
             LOG.info("cancelled %s after %.3f s", quoted(job.id), seconds)
 

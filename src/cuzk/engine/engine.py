@@ -31,7 +31,7 @@ from cuzk.engine.request import Priority, Request
 from cuzk.engine.residency import Residency
 from cuzk.engine.scheduler import plan
 from cuzk.engine.snapshot import JobView, Snapshot
-from cuzk.engine.state import LOG, State, quoted
+from cuzk.engine.state import LOG, State, quoted, reason
 from cuzk.engine.stations import Station
 from cuzk.engine.views import job_view, snapshot
 from cuzk.engine.worker import Worker
@@ -85,13 +85,13 @@ class Engine:
             await station.worker.start()
         except CuzkError as error:
             station.fault = str(error)
-            LOG.error("worker %s did not start: %s", station.name, quoted(str(error)))
+            LOG.error("worker %s did not start: %s", station.name, reason(error))
 
     async def _preload(self, circuit: str) -> None:
         try:
             await self._residency.preload(circuit)
         except CuzkError as error:
-            LOG.warning("preload of %s: %s", quoted(circuit), quoted(str(error)))
+            LOG.warning("preload of %s: %s", quoted(circuit), reason(error))
 
     async def _expire(self) -> None:
         while True:

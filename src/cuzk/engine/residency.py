@@ -12,7 +12,7 @@ import asyncio
 from cuzk.engine.catalogue import Needs
 from cuzk.engine.endings import Endings
 from cuzk.engine.snapshot import SpanView
-from cuzk.engine.state import LOG, State, quoted
+from cuzk.engine.state import LOG, State, quoted, reason
 from cuzk.engine.stations import Fault, Held, Phase, Station
 from cuzk.errors import CuzkError, EngineError, OutOfMemory, WorkerLost
 
@@ -71,7 +71,7 @@ class Residency:
         if not isinstance(error, CuzkError):
             LOG.error("load of %s: this is a bug", quoted(circuit), exc_info=error)
             error = EngineError(f"{circuit}: a bug in the loading of its key: the log says where")
-        LOG.warning("load of %s on %s failed: %s", quoted(circuit), station.name, quoted(str(error)))  # fmt: skip
+        LOG.warning("load of %s on %s failed: %s", quoted(circuit), station.name, reason(error))  # fmt: skip
         now = state.clock()
         fault = station.faults.setdefault(circuit, Fault(""))
         fault.message = str(error)
@@ -156,7 +156,7 @@ class Residency:
                 live.requeue()
                 self.endings.settle(live)
         station.prepared.clear()
-        LOG.error("worker %s lost: %s", station.name, quoted(station.worker.health().fault))
+        LOG.error("worker %s lost: %s", station.name, reason(station.worker.health().fault))
         state.wake()
 
     async def preload(self, circuit: str) -> tuple[bool, float]:

@@ -22,11 +22,17 @@ T = TypeVar("T")
 LOG = logging.getLogger("cuzk.engine")
 LOOK_AGAIN = 5.0  # seconds until files that could not be read are looked at again
 SHOWN = 80  # characters of what users sent, in a log line
+REASON = 1000  # characters of why something failed
 
 
-def quoted(text: str) -> str:
+def quoted(text: str, most: int = SHOWN) -> str:
     """For a log line: one line without control characters, whatever was sent."""
-    return repr(text if len(text) <= SHOWN else text[: SHOWN - 1] + "…")
+    return repr(text if len(text) <= most else text[: most - 1] + "…")
+
+
+def reason(error: Exception | str) -> str:
+    """For a log line: why something failed, which names files and numbers at its end, too."""
+    return quoted(str(error), REASON)
 
 
 class State:
@@ -113,7 +119,7 @@ class State:
             try:
                 needs = self.catalogue.needs(circuit, device)
             except CuzkError as error:
-                LOG.warning("sizes of %s on %s: %s", quoted(circuit), device, quoted(str(error)))
+                LOG.warning("sizes of %s on %s: %s", quoted(circuit), device, reason(error))
                 needs = error
             known = self._needs[circuit, device] = (needs, self.clock() + LOOK_AGAIN)
         return known[0]
