@@ -357,13 +357,23 @@ def test_a_proof_as_the_command_line_writes_it(
     assert {"commit", "verify"} <= {name for _, name, _, _ in part.spans}
     for _track, _name, start, end in part.spans:
         assert before - 0.05 <= start <= end <= after + 0.05
-    assert (opened.slots(), opened.tier()) == (1, "hot")
+    assert (opened.slots(), opened.tier()) == (2, "hot")  # a small circuit on a CPU
 
 
-def test_lanes(curve: Curve) -> None:
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_lanes(curve: Curve, lanes: int) -> None:
     made = files(curve.name)
-    with Opened(catalogue_of(circom("c", made.zkey)), "c", 2) as found:
-        assert found.slots() == 2
+    with Opened(catalogue_of(circom("c", made.zkey)), "c", lanes) as found:
+        assert found.slots() == lanes
+
+
+def test_a_large_circuit_has_the_cpu_for_itself(
+    curve: Curve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a small one leaves a thread without work for long."""
+    monkeypatch.setattr("cuzk.catalogue.circom.SMALL", 1)
+    with Opened(catalogue_of(circom("c", files(curve.name).zkey)), "c") as found:
+        assert found.slots() == 1
 
 
 def test_false_witnesses(curve: Curve, opened: OpenCircuit, command: Command) -> None:
