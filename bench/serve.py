@@ -22,7 +22,7 @@ from bench import serve_critical, serve_flat, serve_kills, serve_status, serve_t
 from bench.serve_daemon import machine
 
 Shown = Iterator[tuple[dict[str, Any], list[str]]]
-WORKERS = {"one": (2, None), "two": (1, 2)}
+WORKERS = {"one": (2, 1), "auto": (2, None), "two": (1, 2)}
 """Threads of a proof, proofs at a time."""
 
 
@@ -87,7 +87,11 @@ def arguments() -> argparse.ArgumentParser:
 
     made = command("throughput", throughput, log=12, seconds=20.0, turns=3, flight=4)
     made.add_argument("--curve", default="bn254,bls12_381")
-    made.add_argument("--workers", default="one,two", help="one proof at a time, two, or both")
+    made.add_argument(
+        "--workers",
+        default="one,auto,two",
+        help="proofs at a time: one, as the daemon chooses, or two of one thread each",
+    )
     made = command("status-latency", status_latency, log=12, seconds=20.0, clients=8, mib=255)
     made.add_argument("--cases", default=",".join(serve_status.WHILE))
     command("flat", flat, jobs=10_000)

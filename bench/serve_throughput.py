@@ -88,7 +88,7 @@ def throughput(
             count += _turn(done, name, loads[name], daemon, checked, seconds)
     return {
         "curve": curve, "log_n": log_n, "seconds": seconds, "flight": flight,
-        "daemon": {"threads": threads, "lanes": lanes or 1}, "bare": {"threads": bare_threads},
+        "daemon": {"threads": threads, "lanes": lanes or "auto"}, "bare": {"threads": bare_threads},
         "verified": count, **done.row(),
     }  # fmt: skip
 

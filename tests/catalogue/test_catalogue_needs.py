@@ -18,7 +18,15 @@ from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.transfers import Transfers
 from cuzk.catalogue.filecoin import TERMS_PER_WIRE
 from cuzk.catalogue.key_facts import KeyFacts, KeyOnDisk
-from cuzk.catalogue.needs import PINNED_BYTES, WIRES_A_BYTE, WORKING_BYTES, estimate, measured, tier
+from cuzk.catalogue.needs import (
+    CONVERTING_BYTES,
+    PINNED_BYTES,
+    WIRES_A_BYTE,
+    WORKING_BYTES,
+    estimate,
+    measured,
+    tier,
+)
 from cuzk.curves import BLS12_381, BN254, Curve
 from cuzk.filecoin.key_sizes import params_bytes, proving_bytes
 from cuzk.filecoin.parameters import DIGESTS
