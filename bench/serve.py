@@ -27,7 +27,7 @@ WORKERS = {"one": (2, 1), "auto": (2, None), "two": (1, 2)}
 
 
 def throughput(folder: Path, options: argparse.Namespace) -> Shown:
-    """Of both curves, and of both ways to share two processors."""
+    """Of both curves, and of the ways to share two processors."""
     for curve in options.curve.split(","):
         for name in options.workers.split(","):
             threads, lanes = WORKERS[name]
