@@ -117,6 +117,10 @@ class EvaluatedMatrix(ABC):
         """Fill ``out`` with matrix * witness (plain, every value below r), Montgomery form, zeros past the last row."""
 
     @abstractmethod
+    def transposed_product(self, vector: Scalars, *, threads: int) -> Scalars:
+        """(wires,) Montgomery: the transposed matrix times ``vector`` (rows or more; plain, every value below r)."""
+
+    @abstractmethod
     def written_out(self) -> SparseMatrix:
         """All rows, for a device that holds them; who asks for them has them alone."""
 

@@ -7,6 +7,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -158,11 +159,31 @@ def test_another_circuits_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
     shape, folder, task = circuit(CIRCUIT), own_files(CIRCUIT), task_of(WINDOW, *sectors())
-    steps = whole_proof.key_folder(shape, Parameters(WINDOW.kind, WINDOW.shape), folder, 2)
+    steps = whole_proof.Steps()
+    key = whole_proof.key_in_files(shape, Parameters(WINDOW.kind, WINDOW.shape), folder, 2, steps)
     other = stated(NEWER, *sectors())
-    whole_proof.measure(shape, task, other, folder, 2, steps)
+    whole_proof.measure(shape, task, other, key, steps, device="cpu", threads=2)
     shown = capsys.readouterr().out
-    assert all(f"\n{name} " in f"\n{shown}" for name in ("load", "prove", "verify"))
+    assert all(f"\n{name} " in f"\n{shown}" for name in ("load", "proof 0", "verify"))
+    assert all(text in shown for text in (" witness ", " quotient ", "made by    cpu"))
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [(0, "partition 0: the proof does not verify"), (1, "verifies for another statement, too")],
+)
+def test_the_benchmark_of_a_wrong_proof(part: int, message: str) -> None:
+    """Statements of the task and beside it, one wrong: the one that is proved, or the one that is not to be."""
+    shape, task, steps = circuit(CIRCUIT), task_of(WINDOW, *sectors()), whole_proof.Steps()
+    key = whole_proof.key_in_memory(shape, 2, steps)
+    right, wrong = stated(WINDOW, *sectors()), stated(NEWER, *sectors())
+    with CircuitProver(shape, key.proving, insecure_key=True, device="cpu") as prover:
+        proof = prover.partition(task, 0)
+    said = Task((wrong, right)[part], task.data)
+    maker: Any = SimpleNamespace(partition=lambda *_: proof)
+    verifier = Verifier(key.verifying, insecure_key=True)
+    with pytest.raises(SystemExit, match=message):
+        whole_proof.prove_partition(maker, said, right, 0, verifier, steps)
 
 
 # Several partitions: no circuit that has them is small, so two statements are taken for one
@@ -337,7 +358,7 @@ def test_memory_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         CircuitProver(large, key, insecure_key=True)
     with pytest.raises(
-        OutOfMemory, match=r"window-32GiB: making a key needs 9\d{10} bytes of memory"
+        OutOfMemory, match=r"window-32GiB: making a key needs 85656966360 bytes of memory"
     ):
         own_key(large)
 

@@ -19,7 +19,7 @@ from cuzk.filecoin.key_sizes import expect_memory, params_bytes, setup_bytes
 from cuzk.filecoin.key_sizes import vk_bytes as vk_size
 from cuzk.filecoin.parameters import Parameters
 from cuzk.filecoin.templates.circuit import CircuitShape
-from cuzk.filecoin.templates.matrices import matrices
+from cuzk.filecoin.witness.system import constraint_system
 from cuzk.formats.bellman import params_chunks, vk_bytes
 from cuzk.formats.source import printable, write_together
 from cuzk.groth16 import BELLMAN, ProvingKey
@@ -42,7 +42,7 @@ def own_key(
     """
     expect_memory(setup_bytes(circuit), circuit, "making a key")
     return insecure_setup(
-        matrices(circuit), secrets or insecure_secrets(), BELLMAN, threads=threads
+        constraint_system(circuit), secrets or insecure_secrets(), BELLMAN, threads=threads
     )
 
 

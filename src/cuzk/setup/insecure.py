@@ -14,12 +14,14 @@ Size of Pairing-based Non-interactive Arguments", 2016, section 3.2.
 
 from __future__ import annotations
 
+from typing import overload
+
 import numpy as np
 
 from cuzk.curves import Curve
 from cuzk.errors import CircuitError, FormatError
 from cuzk.groth16 import BELLMAN, SNARKJS, ProvingKey, Query, VerifyingKey
-from cuzk.r1cs import Matrices, SparseMatrix
+from cuzk.r1cs import ConstraintSystem, Matrices, Matrix, SparseMatrix
 from cuzk.setup import scalars
 from cuzk.setup.scalars import combine, multiple, multiples
 from cuzk.setup.secrets import Secrets
@@ -27,11 +29,11 @@ from cuzk.vectors import Scalars
 
 
 def insecure_setup(
-    matrices: Matrices, secrets: Secrets, recipe: str = SNARKJS, *, threads: int = 1
+    matrices: ConstraintSystem, secrets: Secrets, recipe: str = SNARKJS, *, threads: int = 1
 ) -> ProvingKey:
     """A key for the circuit, with snarkjs' or bellman's H and roots of unity.
 
-    The matrices must have C (CircuitError). Every wire has its point in snarkjs' queries; bellman's A and
+    The matrices must have C (CircuitError); the key holds them where they are in memory. Every wire has its point in snarkjs' queries; bellman's A and
     B hold those of wires that occur in the matrix only.
     """
     if recipe not in (SNARKJS, BELLMAN):
@@ -46,7 +48,7 @@ def insecure_setup(
         inverse = pow(divisor, -1, curve.r)
         return combine([u[wires], v[wires], w[wires]], [f * inverse for f in factors], threads)
 
-    def query(matrix: SparseMatrix, values: Scalars, group: str) -> Query:
+    def query(matrix: Matrix, values: Scalars, group: str) -> Query:
         if recipe == SNARKJS:
             return Query(multiples(values, group, threads), range(matrices.wires))
         used = np.flatnonzero(matrix.used(matrices.wires)).astype(np.uint32)
@@ -76,14 +78,22 @@ def insecure_setup(
         recipe=recipe,
         log_domain=matrices.log_domain,
         generator=generator,
-        matrices=matrices,
+        matrices=matrices if isinstance(matrices, Matrices) else None,
         ceremony=None,
         source="key from known secrets",
         file_bytes=0,
     )
 
 
-def with_c(matrices: Matrices) -> SparseMatrix:
+@overload
+def with_c(matrices: Matrices) -> SparseMatrix: ...
+
+
+@overload
+def with_c(matrices: ConstraintSystem) -> Matrix: ...
+
+
+def with_c(matrices: ConstraintSystem) -> Matrix:
     """C, or CircuitError: a .zkey has none."""
     if matrices.c is None:
         raise CircuitError(
@@ -93,17 +103,20 @@ def with_c(matrices: Matrices) -> SparseMatrix:
 
 
 def columns(
-    matrices: Matrices, tau: int, generator: int, threads: int
+    matrices: ConstraintSystem, tau: int, generator: int, threads: int
 ) -> tuple[Scalars, Scalars, Scalars]:
     """u_i(tau), v_i(tau), w_i(tau) for every wire."""
     curve, log_n = matrices.curve, matrices.log_domain
     root = curve.root_of_unity(log_n, generator)
     at_tau = scalars.lagrange(curve, root, tau, log_n, threads)
-    u, v, w = (
-        scalars.product(matrix.transposed(matrices.wires), at_tau, threads)
-        for matrix in (matrices.a, matrices.b, with_c(matrices))
-    )
-    return u, v, w
+
+    def product(matrix: Matrix) -> Scalars:
+        if isinstance(matrix, SparseMatrix):
+            return scalars.product(matrix.transposed(matrices.wires), at_tau, threads)
+        vector = Scalars(curve, scalars.plain(at_tau, threads))
+        return matrix.transposed_product(vector, threads=threads)
+
+    return product(matrices.a), product(matrices.b), product(with_c(matrices))
 
 
 def quotient_bases(

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cuzk import _core
 from cuzk.curves import BLS12_381
+from cuzk.filecoin.node_arithmetic import ONE
 from cuzk.filecoin.templates.circuit import CircuitShape
+from cuzk.filecoin.templates.columns import transposed_product
 from cuzk.filecoin.templates.matrices import matrix
 from cuzk.filecoin.templates.store import digest
 from cuzk.filecoin.templates.template import Flags
@@ -89,6 +92,19 @@ class PlacedMatrix(EvaluatedMatrix):
     def product(self, witness: Words, out: Words, *, bit_reversed: bool, threads: int) -> None:
         """Natively."""
         self.placed.product(self.which, witness, out, bit_reversed=bit_reversed, threads=threads)
+
+    def transposed_product(self, vector: Scalars, *, threads: int) -> Scalars:
+        """Unit by unit."""
+        shape = self.placed.shape
+        found = transposed_product(shape, self.which, vector, threads=threads)
+        if more := self._public_rows:
+            last = vector.words[shape.constraints : shape.constraints + more]
+            shares = np.empty_like(last)
+            _core.to_montgomery(BLS12_381.name, "fr", np.ascontiguousarray(last), shares, threads)
+            first = found.words[:more]
+            ones = np.concatenate([ONE, ONE])
+            _core.combine(BLS12_381.name, [first, shares], ones, first, threads)
+        return found
 
     def written_out(self) -> SparseMatrix:
         """Eight bytes a term and eight a row: 3.5 GB for A of a 32 GiB PoRep."""
