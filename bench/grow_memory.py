@@ -19,7 +19,8 @@ from cuzk.prover.plan import installed_bytes
 
 STEP = 1 << 30
 PIECES = 16  # of a step
-SPARE = STEP + (256 << 20)  # free before a step: it must not be what the machine's last pages go to
+LEAST = PIECES << 20  # of a step
+SPARE = 256 << 20  # of what is free: left to others
 PATIENCE = 20.0  # seconds for the machine to grow
 MEMORY = Path("/proc/meminfo")
 
@@ -29,8 +30,7 @@ def grow_memory(needed: int, threads: int, *, patience: float = PATIENCE) -> Non
     held = []
     with ThreadPoolExecutor(min(threads, PIECES)) as pool:
         while installed_bytes() < needed:
-            _await_room(needed, patience)
-            held.append(np.empty(STEP, dtype=np.uint8))
+            held.append(np.empty(_room(needed, patience), dtype=np.uint8))
             list(pool.map(_touch, np.split(held[-1], PIECES)))
 
 
@@ -39,15 +39,17 @@ def _touch(piece: NDArray[np.uint8]) -> None:
     ctypes.memset(piece.ctypes.data, 1, piece.nbytes)
 
 
-def _await_room(needed: int, patience: float) -> None:
+def _room(needed: int, patience: float) -> int:
+    """Bytes of the next step: less and less of what is free, where the machine grows under pressure only."""
     end = time.monotonic() + patience
-    while (free := available_bytes()) < SPARE:
+    while (step := min(STEP, ((free := available_bytes()) - SPARE) // 2)) < LEAST:
         if time.monotonic() > end:
             raise OutOfMemory(
                 f"memory: expected a machine that grows to {needed} bytes, found {installed_bytes()}, "
                 f"{free} of them free, for {patience:.0f} s"
             )
         time.sleep(0.05)  # the host's turn
+    return step // LEAST * LEAST
 
 
 def available_bytes() -> int:

@@ -15,7 +15,7 @@ def test_a_machine_that_has_enough_is_left_alone(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_machine_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "STEP", 1 << 20)
+    monkeypatch.setattr(growing, "STEP", 64 << 20)
     sizes = iter([1 << 20, 2 << 20, 3 << 20])
     monkeypatch.setattr(growing, "installed_bytes", lambda: next(sizes))
     growing.grow_memory(3 << 20, 2)
@@ -24,8 +24,8 @@ def test_a_machine_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_machine_that_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growing, "installed_bytes", lambda: 5)
-    monkeypatch.setattr(growing, "available_bytes", lambda: growing.SPARE - 1)
-    with pytest.raises(OutOfMemory, match="grows to 7 bytes, found 5, 1342177279 of them free"):
+    monkeypatch.setattr(growing, "available_bytes", lambda: growing.SPARE + (20 << 20))
+    with pytest.raises(OutOfMemory, match="grows to 7 bytes, found 5, 289406976 of them free"):
         growing.grow_memory(7, 2, patience=0.0)
 
 
