@@ -94,6 +94,24 @@ async def test_every_call_in_work_hears_of_the_death(tmp_path: Path) -> None:
 
 
 @in_loop
+async def test_calls_between_the_end_of_the_channel_and_that_of_the_process() -> None:
+    """They hear how it ended, or wait until it is back: they are not refused at once, again and again."""
+    async with running() as worker:
+        await worker.load("toy")
+        link = worker._link
+        link._transport.abort()
+        await link._gone.wait()
+        assert not link.ended.is_set()
+        proving = asyncio.create_task(worker.prove("toy", "a", 0))
+        await worker.check(request_of("a"))
+        assert worker.health().restarts == 1
+        with pytest.raises(
+            WorkerLost, match=rf"\(process {link.process.pid}\) died: exit status 0"
+        ):
+            await proving
+
+
+@in_loop
 async def test_until_it_is_back_some_calls_wait_and_some_fail(tmp_path: Path) -> None:
     gate, times = tmp_path / "gate", tmp_path / "times"
     catalogue = ToyCatalogue(device_does=f"times {times};wait {gate}")

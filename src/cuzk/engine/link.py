@@ -85,8 +85,11 @@ class Link(asyncio.Protocol):
     async def call(self, method: str, *arguments: object) -> Any:
         """The answer; a CuzkError as it was raised there, WorkerLost when the process ends, EngineError where the
         arguments cannot be sent. The answer to one that is cancelled is dropped."""
-        if self._transport is None or self._gone.is_set():
-            raise WorkerLost(self.end or f"worker {self._name} died")
+        if self._gone.is_set():
+            await self.ended.wait()  # the channel ends a moment before the process
+            raise WorkerLost(self.end)
+        if self._transport is None:
+            raise WorkerLost(f"worker {self._name} has not begun")
         number = next(self._numbers)
         self._transport.write(pack(number, (method, arguments), self._limit))
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -95,6 +98,11 @@ class Link(asyncio.Protocol):
             return await answer
         finally:
             self._pending.pop(number, None)
+
+    @property
+    def ending(self) -> bool:
+        """Whether its channel is closed, and ``ended`` about to be set."""
+        return self._gone.is_set()
 
     async def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Ask it to end; kill it when it has not within ``seconds``."""

@@ -198,6 +198,8 @@ class ProcessWorker:
         return self._link
 
     async def _back(self) -> Link:
+        if self._link is not None and self._link.ending:
+            await self._link.ended.wait()
         if self._link is None and self._revival is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._patience):
