@@ -2,14 +2,16 @@
 
 A script is words separated by ";": "sleep 0.1", "wait FILE" (until it exists; FILE.begun exists from then on),
 "kill 9", "abort", "exit 3", "raise FormatError what", "say what" (to stderr), "touch FILE", "native 60" (in C, holding
-the GIL), "lock" (an answer that is no data), "big 1000" (an answer of that many bytes), "times FILE" (the rest as
-often as the number in FILE says, if it is there; counted down).
+the GIL), "lock" (an answer that is no data), "big 1000" (an answer of that many bytes), "requests ID"
+(how many requests of that id are in memory), "times FILE" (the rest as often as the number in FILE says, if it is
+there; counted down).
 Of a step of a request it is the field of the step's name, of a load what the catalogue has for the circuit.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -97,6 +99,10 @@ class Acts:
     @staticmethod
     def lock(_: str) -> object:
         return Lock()
+
+    @staticmethod
+    def requests(name: str) -> object:
+        return str(sum(isinstance(o, Request) and o.id == name for o in gc.get_objects()))
 
     @staticmethod
     def big(nbytes: str) -> object:

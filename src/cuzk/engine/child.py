@@ -29,10 +29,11 @@ import psutil
 from cuzk.engine.catalogue import Catalogue, Device
 from cuzk.engine.channel import Channel, Vitals
 from cuzk.engine.failure import Failure
+from cuzk.engine.request import Request
 from cuzk.engine.workshop import Workshop
 from cuzk.errors import CuzkError, EngineError
 
-CALLS = {"load", "unload", "check", "prepare", "prove", "finish", "forget"}
+CALLS = {"load", "unload", "prove", "finish", "forget"}
 REPORT_SECONDS = 1.0
 OOM_SCORE = 300  # of 1000: short of memory, the kernel ends a worker before the daemon
 PR_SET_PDEATHSIG = 1
@@ -77,6 +78,8 @@ class Child:
         self._free: Mapping[str, int] = {}
         self._calls: set[int] = set()
         self._activity = Event()
+        self._kept: dict[int, Request] = {}
+        """By numbers, which the parent gives and keeps books of: what was checked, until it is prepared or dropped."""
 
     def serve(self) -> None:
         """Until the channel is closed: EOFError, OSError."""
@@ -98,6 +101,12 @@ class Child:
             return self._open(*arguments)
         if method == "close":
             self._close()
+        if method == "drop":
+            return self._drop(*arguments)
+        if method == "check" and self._workshop is not None:
+            return self._check(self._workshop, *arguments)
+        if method == "prepare" and self._workshop is not None:
+            return self._prepare(self._workshop, *arguments)
         if method not in CALLS or self._workshop is None:
             raise EngineError(f"a worker has no call {method!r} now")
         return getattr(self._workshop, method)(*arguments)  # type: ignore[no-any-return]
@@ -118,6 +127,21 @@ class Child:
         self._workshop = workshop
         Thread(target=self._report, name="report", daemon=True).start()
         return opened
+
+    def _check(self, workshop: Workshop, request: Request, number: int) -> Future[None]:
+        if number:
+            self._kept[number] = request
+        return workshop.check(request)
+
+    def _prepare(self, workshop: Workshop, circuit: str, what: Request | int) -> Future[int]:
+        request = self._kept.pop(what) if isinstance(what, int) else what
+        return workshop.prepare(circuit, request)
+
+    def _drop(self, number: int) -> Future[None]:
+        self._kept.pop(number, None)
+        dropped: Future[None] = Future()
+        dropped.set_result(None)
+        return dropped
 
     def _close(self) -> None:
         """Work that is not done is for nobody: circuits are closed in order only where none is in work."""

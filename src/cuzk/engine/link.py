@@ -104,10 +104,15 @@ class Link(asyncio.Protocol):
         """Whether its channel is closed, and ``ended`` about to be set."""
         return self._gone.is_set()
 
+    def tell(self, method: str, *arguments: object) -> None:
+        """A call whose answer is for nobody; nothing where the process has ended."""
+        if self._transport is not None and not self._gone.is_set():
+            self._transport.write(pack(0, (method, arguments), self._limit))
+
     async def close(self, seconds: float = CLOSE_SECONDS) -> None:
         """Ask it to end; kill it when it has not within ``seconds``."""
         if self._transport is not None and not self._gone.is_set() and seconds > 0:
-            self._transport.write(pack(0, ("close", ())))
+            self.tell("close")
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self.ended.wait()

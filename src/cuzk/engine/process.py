@@ -17,9 +17,11 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from cuzk.engine.catalogue import Catalogue, Device, PartProof, WholeProof
 from cuzk.engine.channel import MESSAGE_LIMIT
+from cuzk.engine.kept import Kept
 from cuzk.engine.link import Link
 from cuzk.engine.request import Request
 from cuzk.engine.worker import Health, Loaded
@@ -58,6 +60,7 @@ class ProcessWorker:
         self._patience = patience
         self._limit = message_limit
         self._link: Link | None = None
+        self._kept: Kept | None = None
         self._born = 0.0
         self._changed = asyncio.Event()
         self._revival: asyncio.Task[None] | None = None
@@ -90,11 +93,21 @@ class ProcessWorker:
 
     async def check(self, request: Request) -> None:
         """Catalogue.check, there."""
-        await (await self._back()).call("check", request)
+        link = await self._back()
+        kept = self._kept
+        number = kept.add(request) if kept else 0
+        try:
+            await link.call("check", request, number)
+        except BaseException:
+            if kept and number:
+                kept.remove(request.id, number)
+            raise
 
     async def prepare(self, circuit: str, request: Request) -> int:
         """Read a request; the bytes that this holds there until ``forget``."""
-        nbytes: int = await self._alive().call("prepare", circuit, request)
+        link = self._alive()
+        number = self._kept.take(request) if self._kept else 0
+        nbytes: int = await link.call("prepare", circuit, number or request)
         return nbytes
 
     async def prove(self, circuit: str, job: str, partition: int) -> PartProof:
@@ -110,7 +123,10 @@ class ProcessWorker:
     async def forget(self, job: str) -> None:
         """Let go of what was prepared."""
         with suppress(WorkerLost):  # what is lost is forgotten
-            await self._alive().call("forget", job)
+            link = self._alive()
+            if self._kept:
+                self._kept.remove(job)
+            await link.call("forget", job)
 
     def health(self) -> Health:
         """As of the last answer, or the last second of work. ``fault`` says why it is not alive."""
@@ -156,6 +172,7 @@ class ProcessWorker:
 
     def _began(self, link: Link) -> None:
         self._link = link
+        self._kept = Kept(partial(link.tell, "drop"))
         self._born = time.monotonic()
         self._fault = ""
         self._changed.set()
@@ -164,7 +181,7 @@ class ProcessWorker:
     def _died(self, link: Link, text: str) -> None:
         if link is not self._link:
             return  # it was about to start: who started it hears
-        self._link = None
+        self._link = self._kept = None
         if self._closed:
             return
         LOG.error("%s", text)
