@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import ssl
@@ -22,7 +23,7 @@ import cuzk as library
 import cuzk.cli.app as app
 from command import cuzk, error_line
 from cuzk.curves import BN254
-from cuzk.errors import Unavailable
+from cuzk.errors import NotReady, Unavailable
 from cuzk.groth16 import VerifyingKey
 from cuzk.server.client import Client
 from daemon_process import PATIENCE, Served, serve
@@ -139,6 +140,33 @@ def test_kill_9_and_a_start_at_once(place: Path, slow: tuple[Path, Path]) -> Non
     assert (place / "s").exists()
     with serve(*options(place, slow)) as second:
         assert finished(second.address, slow)[JOBS[0]] == early
+
+
+def test_a_key_that_is_away_over_a_restart_is_waited_for(
+    place: Path, slow: tuple[Path, Path]
+) -> None:
+    """As where its disk is mounted late: accepted work is finished (cases: D20)."""
+    key, aside = place / "slow.zkey", place / "aside.zkey"
+    shutil.copy(slow[0], key)
+    with serve(*options(place, (key, slow[1]))) as first:
+        fill(first, slow)
+        workers = first.processes()[1:]
+        first.process.kill()
+        first.process.wait()
+        psutil.wait_procs(workers, timeout=SOON)
+    key.rename(aside)
+    with serve(*options(place, (key, slow[1]))) as second:
+        assert second.said(r"'slow' is NOT READY, \d+ jobs wait for it: .*slow\.zkey")
+        with Client(second.address) as client:
+            assert client.poll(JOBS[-1], 0.01) is None
+            with pytest.raises(NotReady):
+                client.submit_circuit("slow", slow[1], id="new")
+        told = cuzk("status", JOBS[-1], "--address", second.address).out
+        assert told.startswith(f"{JOBS[-1]}: queued\n")
+        assert f"NOT READY: {key}: expected" in told
+        aside.rename(key)
+        assert second.said(r"'slow' is ready again: \d+ jobs go on")
+        finished(second.address, slow)
 
 
 def test_a_client_that_waits_when_it_is_killed_hears_of_it(

@@ -165,9 +165,12 @@ class ScriptedCatalogue:
 
     def entries(self) -> list[CircuitEntry]:
         return [
-            CircuitEntry(name, "circuit", f"{name}.zkey", 7, spec.fault, spec.preload, (f"{name}-alias",))
+            CircuitEntry(name, "circuit", f"{name}.zkey", 7, self.fault(name), spec.preload, (f"{name}-alias",))
             for name, spec in self.circuits.items()
         ]  # fmt: skip
+
+    def fault(self, name: str) -> str:
+        return f"{name}.zkey: no such file" if self.gone else self.circuits[name].fault
 
     def named(self, name: str) -> str:
         circuit = name.removesuffix("-alias")
@@ -179,14 +182,14 @@ class ScriptedCatalogue:
         name = request.fields.get("circuit_id")
         if not isinstance(name, str) or not name:
             raise FormatError("request: circuit_id: expected a circuit's id, found none")
-        if (fault := self.circuits[self.named(name)].fault) != "":
+        if (fault := self.fault(self.named(name))) != "":
             raise NotReady(f"{name}: {fault}")
         return Route(name, self.circuits[name].partitions)
 
     def needs(self, circuit: str, device: str) -> Needs:  # noqa: ARG002
         spec = self.circuits[circuit]
-        if self.gone:
-            raise NotReady(f"{circuit}: {circuit}.zkey: no such file")
+        if (fault := self.fault(circuit)) != "":
+            raise NotReady(f"{circuit}: {fault}")
         key = gib(spec.key)
         key["host"] = key.get("host", 0) + spec.estimate * GIB
         return Needs(key, gib(spec.partition))

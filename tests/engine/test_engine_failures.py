@@ -436,7 +436,7 @@ def test_log_lines_escape_what_was_sent(tmp_path: Path, caplog: pytest.LogCaptur
     assert words == ["accepted", "loaded", "started", "proved", "done"]
 
 
-def test_a_file_that_is_gone_fails_its_jobs_and_is_looked_at_again(tmp_path: Path) -> None:
+def test_jobs_wait_for_a_file_that_is_gone_and_new_ones_are_refused(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         loading = asyncio.ensure_future(world.engine.preload("small"))  # one at a time
         await world.engine.submit(world.request("a"))
@@ -444,18 +444,66 @@ def test_a_file_that_is_gone_fails_its_jobs_and_is_looked_at_again(tmp_path: Pat
         await world.engine.submit(accepted)
         world.engine._state.forget_sizes("big")
         world.catalogue.gone = True
-        view, _ = await world.engine.result("b")
-        assert (view.code, view.message) == ("not-ready", "big: big.zkey: no such file")
         await loading
+        assert await world.proof("a") == expected_proof(world.request("a"), 1)  # its key is loaded
+        view, outcome = await world.engine.result("b", 100)
+        assert (view.state, view.code, outcome) == ("queued", "", None)
+        assert view.message.endswith("NOT READY: big.zkey: no such file")
         text = await raised(NotReady, world.engine.submit(world.request("c", "big")))
         assert text == "big: big.zkey: no such file"
-        assert await world.proof("a") == expected_proof(world.request("a"), 1)
+        assert (await world.engine.submit(accepted)).number == 2  # a repeat attaches
         world.catalogue.gone = False
-        await world.engine.submit(accepted)
         assert await world.proof("b") == expected_proof(accepted, 3)
+        assert world.job("b").message == ""
         await world.quiet()
 
     play(tmp_path, scenario, {"small": Circuit(), **BIG})
+
+
+def test_a_file_that_is_gone_when_it_is_loaded_and_one_that_is_damaged(tmp_path: Path) -> None:
+    """The border: a fault that a look at the file shows is waited for, one that only a load finds is the jobs' end."""
+
+    async def scenario(world: World) -> None:
+        world.worker.fail["load", "big"] = [FormatError("big.zkey: no such file")]
+        await world.engine.submit(world.request("a", "big"))
+        await world.engine.submit(world.request("b", "big"))
+        world.catalogue.circuits["big"].fault = "no such file"  # while it is loaded
+        await asyncio.sleep(30)
+        for name in ("a", "b"):
+            assert (world.job(name).state, world.job(name).place) == ("queued", -1)
+            assert world.job(name).message.endswith("NOT READY: no such file")
+        assert world.worker.words("load") == [("load", "big")]  # not again and again
+        world.catalogue.circuits["big"].fault = ""
+        world.worker.fail["load", "big"] = [FormatError("big.zkey: another digest")]
+        for name in ("a", "b"):
+            view, _ = await world.engine.result(name)
+            assert (view.state, view.code) == ("failed", "bad-format")
+            assert view.message == "big.zkey: another digest"
+        await world.quiet()
+
+    play(tmp_path, scenario, BIG)
+
+
+def test_a_key_that_another_worker_has_is_not_waited_for(tmp_path: Path) -> None:
+    """What is loaded is loaded, whatever became of its file."""
+
+    async def scenario(world: World) -> None:
+        await world.engine.preload("big")
+        world.catalogue.circuits["big"].fault = "no such file"
+        for worker in world.workers:
+            worker.fail["load", "big"] = [FormatError("big.zkey: no such file")]
+        for name in ("a", "b"):
+            world.catalogue.circuits["big"].fault = ""
+            await world.engine.submit(world.request(name, "big"))
+            world.catalogue.circuits["big"].fault = "no such file"
+        for name in ("a", "b"):
+            assert await world.proof(name) == expected_proof(world.request(name, "big"), 3)
+        assert world.engine._state.jobs.away == {}
+        tried = [worker.words("load") for worker in world.workers]
+        assert tried == [[("load", "big")]] * 2  # one has it, the other one could not
+        await world.quiet()
+
+    play(tmp_path, scenario, BIG, workers={"one": {}, "two": {}})
 
 
 def test_a_worker_that_is_not_back_refuses_with_unavailable(tmp_path: Path) -> None:

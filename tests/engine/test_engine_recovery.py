@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
 from scripted import EPOCH, GIB, Circuit, World, expected_proof, play, raised
 
 from cuzk.engine.policy import EnginePolicy
-from cuzk.errors import RequestConflict, Unavailable
+from cuzk.errors import NotReady, RequestConflict, Unavailable
 
 BIG = {"big": Circuit(partitions=3), "small": Circuit()}
 
@@ -105,20 +106,125 @@ def test_circuits_that_are_gone_or_too_large_now_fail_their_jobs(tmp_path: Path)
     play(tmp_path, after, huge, EnginePolicy(limits={"host": 6 * GIB}))
 
 
-def test_a_key_that_is_missing_now_fails_its_jobs(tmp_path: Path) -> None:
-    async def before(world: World) -> None:
-        await world.engine.submit(world.request("a", "big"))
+def missing(world: World) -> None:
+    world.catalogue.circuits["big"].fault = "no such file"
 
+
+async def big_and_small(world: World) -> None:
+    """Two jobs of a circuit whose key is missing after the restart, and one of another behind them."""
+    await world.engine.submit(world.request("a", "big", deadline=EPOCH + 1000))
+    await world.engine.submit(world.request("b", "big"))
+    await world.engine.submit(world.request("c"))
+
+
+def test_jobs_wait_for_a_key_that_is_missing_after_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def after(world: World) -> None:
-        view, _ = await world.engine.result("a")
-        assert (view.state, view.message) == ("failed", "big: no such file")
+        jobs = world.engine.snapshot().jobs
+        assert [(job.id, job.place) for job in jobs] == [("c", 0), ("a", -1), ("b", -1)]
+        assert await world.proof("c") == expected_proof(world.request("c"), 1)
+        await asyncio.sleep(100)
+        for name in ("a", "b"):
+            view, outcome = await world.engine.result(name, 0)
+            assert view == world.job(name)
+            assert (view.state, view.code, view.place, outcome) == ("queued", "", -1, None)
+            assert view.message == "waits for its circuit, which is NOT READY: no such file"
+        held = world.engine.snapshot()
+        assert [owner for memory in held.memories for owner in memory.owners] == [
+            "key small on cpu"
+        ]
+        text = await raised(NotReady, world.engine.submit(world.request("d", "big")))
+        assert text == "big: no such file"
+        world.catalogue.circuits["big"].fault = ""
+        back = world.clock()
+        assert await world.proof("a") == expected_proof(world.request("a", "big"), 3)
+        assert world.worker.when("load", "big") + EPOCH < back + 5
+        assert await world.proof("b") == expected_proof(world.request("b", "big"), 3)
         await world.quiet()
 
-    def fault(world: World) -> None:
-        world.catalogue.circuits["big"].fault = "no such file"
+    play(tmp_path, big_and_small, {**BIG, "big": Circuit(partitions=3)})
+    with caplog.at_level(logging.INFO, "cuzk.engine"):
+        play(tmp_path, after, {**BIG, "big": Circuit(partitions=3)}, prepare=missing)
+    said = [
+        record.getMessage() for record in caplog.records if "ready" in record.getMessage().lower()
+    ]
+    assert said == [
+        "'big' is NOT READY, 2 jobs wait for it: 'no such file'",
+        "'big' is ready again: 2 jobs go on",
+    ]
 
-    play(tmp_path, before, BIG)
-    play(tmp_path, after, {**BIG, "big": Circuit(partitions=3)}, prepare=fault)
+
+def test_a_job_that_was_begun_waits_for_its_key_with_what_is_proved(tmp_path: Path) -> None:
+    async def before(world: World) -> None:
+        await world.engine.submit(world.request("a", "big"))
+        await asyncio.sleep(25)
+        assert [part.state for part in world.job("a").partitions] == ["done", "proving", "pending"]
+
+    async def after(world: World) -> None:
+        await asyncio.sleep(100)
+        assert (world.job("a").state, world.worker.events) == ("queued", [])
+        assert world.job("a").message.endswith("NOT READY: no such file")
+        world.catalogue.circuits["big"].fault = ""
+        assert await world.proof("a") == expected_proof(world.request("a", "big"), 3)
+        assert sorted(world.worker.proofs) == [("a", 1), ("a", 2)]
+        await world.quiet()
+
+    play(tmp_path, before, {**BIG, "big": Circuit(partitions=3)})
+    play(tmp_path, after, {**BIG, "big": Circuit(partitions=3)}, prepare=missing)
+
+
+def test_a_deadline_and_a_cancel_end_jobs_that_wait_for_a_key(tmp_path: Path) -> None:
+    async def after(world: World) -> None:
+        assert not await world.engine.cancel("b")
+        assert (await world.engine.result("b"))[0].state == "cancelled"
+        view, _ = await world.engine.result("a")
+        assert (view.state, view.code, view.ended) == ("failed", "deadline", EPOCH + 1000)
+        assert view.message == (
+            "not done by its deadline; it was queued: "
+            "waits for its circuit, which is NOT READY: no such file"
+        )
+        await world.quiet()
+        assert not world.engine._state.jobs.away
+        world.catalogue.circuits["big"].fault = ""
+        await world.engine.submit(world.request("b", "big"))
+        assert await world.proof("b") == expected_proof(world.request("b", "big"), 3)
+        await world.quiet()
+
+    play(tmp_path, big_and_small, {**BIG, "big": Circuit(partitions=3)})
+    play(tmp_path, after, {**BIG, "big": Circuit(partitions=3)}, prepare=missing)
+
+
+def test_a_drain_leaves_jobs_that_wait_for_a_key_in_the_journal(tmp_path: Path) -> None:
+    async def drained(world: World) -> None:
+        begun = world.clock()
+        assert not await world.engine.drain(1000)  # not all is done
+        assert world.clock() < begun + 30
+        assert world.job("c").state == "done"
+        assert [world.job(name).state for name in ("a", "b")] == ["queued"] * 2
+
+    async def after(world: World) -> None:
+        for name in ("a", "b"):
+            proof = await world.proof(name)
+            assert proof == expected_proof(world.request(name, "big"), 3)
+        await world.quiet()
+
+    play(tmp_path, big_and_small, {**BIG, "big": Circuit(partitions=3)})
+    play(tmp_path, drained, {**BIG, "big": Circuit(partitions=3)}, prepare=missing)
+    play(tmp_path, after, BIG)
+
+
+def test_a_key_that_comes_back_larger_than_fits_fails_its_jobs(tmp_path: Path) -> None:
+    async def after(world: World) -> None:
+        await asyncio.sleep(100)
+        assert world.job("b").state == "queued"
+        world.catalogue.circuits["big"] = Circuit(partitions=3, key={"host": 90})
+        view, _ = await world.engine.result("b")
+        assert (view.state, view.code) == ("failed", "out-of-memory")
+        await world.quiet()
+
+    play(tmp_path, big_and_small, {**BIG, "big": Circuit(partitions=3)})
+    play(tmp_path, after, {**BIG, "big": Circuit(partitions=3)}, prepare=missing)
 
 
 def test_a_deadline_that_passed_while_nobody_was_there(tmp_path: Path) -> None:

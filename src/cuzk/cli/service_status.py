@@ -106,7 +106,8 @@ def job_lines(job: State) -> list[str]:
         age = f"ended {_moment(job['ended'])}" if ended else f"{_age(job['age'])} old"
         lines.append(f"  {_clean(job['circuit'])}, {job['priority']}, {age}")
     if job.get("message"):
-        lines.append(f"  {job['code']}: {_clean(job['message'])}")
+        code = f"{job['code']}: " if job.get("code") else ""
+        lines.append(f"  {code}{_clean(job['message'])}")
     if job["partitions_total"] > 1:
         lines.append(f"  {proved(job)} of {job['partitions_total']} partitions proved")
     spent = {name: count for name, count in job.get("milliseconds", {}).items() if count >= 0.5}
@@ -148,6 +149,7 @@ def _memories(state: State) -> Iterator[list[str]]:
 def _queue(live: list[State]) -> Iterator[list[str]]:
     for job in live[:SHOWN]:
         place = f"place {job['place']}" if job["place"] >= 0 else job["state"]
+        place = "NOT READY" if job.get("message") else place
         counts = f"{proved(job)}/{job['partitions_total']}"
         yield [job["id"], job["circuit"], job["priority"], place, counts, _age(job["age"])]
     if len(live) > SHOWN:

@@ -4,8 +4,8 @@
         --> wake --> step: view --> plan --> actions, each a task --> their ends are events
 
 The parts, in the order in which a job meets them: :mod:`admission` (is it one, is there room), :mod:`placement` (can it
-be proved here; the view), :mod:`actions` (prepare, prove, finish), :mod:`residency` (keys), :mod:`endings` (done, failed,
-cancelled; once, and in the journal first), :mod:`views` (what others see).
+be proved here; the view), :mod:`actions` (prepare, prove, finish), :mod:`residency` (keys), :mod:`away` (its key is not
+there), :mod:`endings` (done, failed, cancelled; once, and in the journal first), :mod:`views` (what others see).
 
 Threads: the journal's, and the loop's own for the digest of large requests.
 """
@@ -19,12 +19,13 @@ from typing import Any
 
 from cuzk.engine.actions import Actions
 from cuzk.engine.admission import STOPS, Admission, cancelled
+from cuzk.engine.away import Away
 from cuzk.engine.catalogue import Catalogue
 from cuzk.engine.endings import Endings
 from cuzk.engine.job import Outcome
 from cuzk.engine.jobs import Live
 from cuzk.engine.journal import Journal
-from cuzk.engine.placement import impossible, view
+from cuzk.engine.placement import view
 from cuzk.engine.policy import EnginePolicy
 from cuzk.engine.recovery import recover
 from cuzk.engine.request import Priority, Request
@@ -38,6 +39,7 @@ from cuzk.engine.worker import Worker
 from cuzk.errors import CuzkError, DeadlineExceeded, NotReady, Unavailable, UnknownJob
 
 LOOK_AGAIN = 0.2  # seconds: is a worker that died back?
+DRAINED = 1.0  # seconds between two looks at what a drain waits for: a job of it may come to wait for its key
 EXPIRY = 60.0  # seconds between two looks for results that are too old
 
 
@@ -55,7 +57,8 @@ class Engine:
     ) -> None:
         self._state = State(catalogue, workers, journal, policy, clock, self._wake)
         self._endings = Endings(self._state)
-        self._residency = Residency(self._state, self._endings)
+        self._away = Away(self._state, self._endings)
+        self._residency = Residency(self._state, self._endings, self._away)
         self._actions = Actions(self._state, self._endings, self._residency)
         self._admission = Admission(self._state, self._endings, self._arrive)
         self._started = clock()
@@ -71,7 +74,7 @@ class Engine:
         state = self._state
         await asyncio.gather(*(self._start(station) for station in state.stations.values()))
         state.know_devices()
-        self._admission.next_number = recover(state, self._admission, self._endings)
+        self._admission.next_number = recover(state, self._admission, self._endings, self._away)
         self._running = True
         for entry in state.catalogue.entries():
             if entry.preload and not entry.fault:
@@ -100,17 +103,17 @@ class Engine:
 
     async def drain(self, seconds: float) -> bool:
         """Take nothing new (Unavailable; a known id still attaches) and finish what is there; whether that was all
-        done ``seconds`` later."""
+        done ``seconds`` later. Jobs whose circuit is away are not waited for: they stay in the journal."""
         state = self._state
         state.draining = True
         until = asyncio.get_running_loop().time() + seconds
-        while state.jobs.live or self._admission.entering:
-            left = until - asyncio.get_running_loop().time()
-            waits: list[asyncio.Future[Any]] = [live.done for live in state.jobs.live.values()]
+        while True:
+            waits: list[asyncio.Future[Any]] = [live.done for live in state.jobs.unfinished()]
             waits += [entering.done for entering in self._admission.entering.values()]
-            if left <= 0 or not (await asyncio.wait(waits, timeout=left))[0]:
-                return False
-        return True
+            left = until - asyncio.get_running_loop().time()
+            if not waits or left <= 0:
+                return not waits and not state.jobs.live
+            await asyncio.wait(waits, timeout=min(left, DRAINED))
 
     async def stop(self) -> None:
         """End the workers, whatever they do. What is unfinished stays in the journal; who waits for it gets
@@ -203,7 +206,9 @@ class Engine:
 
     def _overdue(self, live: Live) -> None:
         stage = live.job.state.value
-        self._endings.fail(live, DeadlineExceeded(f"not done by its deadline; it was {stage}"))
+        away = self._state.jobs.away.get(live.job.circuit)
+        was = f"it was {stage}" + (f": {away}" if away else "")
+        self._endings.fail(live, DeadlineExceeded(f"not done by its deadline; {was}"))
 
     # ---- keys
 
@@ -260,9 +265,9 @@ class Engine:
             self._look_again()
 
     def _refuse(self, circuits: list[tuple[str, bool]]) -> None:
-        """Jobs that no worker can prove any more: a key's real size is known, its file is gone."""
+        """Jobs that no worker can prove any more: a key's real size is known."""
         for circuit, critical in circuits:
-            error = impossible(self._state, circuit, critical=critical)
+            error = self._away.impossible(circuit, critical=critical)
             if error is not None:
                 for live in self._state.jobs.waiting_for(circuit):
                     if live.critical == critical:

@@ -1,7 +1,8 @@
 """Jobs that have not ended: by id, in the order in which they are worked on, with what is going on for each.
 
 Those that nothing was begun of wait in one group for each circuit and priority, in order of acceptance: within a group
-the first is always next, so that a decision looks at the first few of every group and at all that have begun.
+the first is always next, so that a decision looks at the first few of every group and at all that have begun. Those of a
+circuit that is away are in their groups like all others, and no decision looks at them.
 """
 
 from __future__ import annotations
@@ -123,6 +124,8 @@ class Jobs:
         self.live: dict[str, Live] = {}
         self.begun: dict[str, Live] = {}
         self.groups: dict[Group, dict[str, Live]] = {}
+        self.away: dict[str, str] = {}
+        """Circuits whose jobs wait for the key's file, and what the status says of those."""
         self.leaving: dict[str, Live] = {}
         """Ended; a worker still works on them or holds what it read: their ids' next tries wait for that."""
 
@@ -162,21 +165,21 @@ class Jobs:
         return sum(live.payload_bytes for live in self.live.values())
 
     def candidates(self, heads: int, losses: int) -> Iterator[Live]:
-        """All that have begun, and the first ``heads`` of every group.
+        """All that have begun, and the first ``heads`` of every group; none of a circuit that is away.
 
         Of those that have one loss left until ``losses`` only the first: one that kills every worker does not take
         the same neighbour along each time.
         """
         last_try = None
         for live in self.begun.values():
-            if live.job.id in self.leaving:
+            if live.job.id in self.leaving or live.job.circuit in self.away:
                 continue
             if 0 < live.job.losses == losses - 1 and live.ending is None:
                 last_try = last_try or live
                 if live is not last_try:
                     continue
             yield live
-        for group in self.groups.values():
+        for group in self._present():
             free = (live for live in group.values() if live.job.id not in self.leaving)
             yield from islice(free, heads)
 
@@ -190,17 +193,34 @@ class Jobs:
         ]
 
     def place(self, live: Live, policy: Policy, now: float) -> int:
-        """How many of those that wait will begin before it; -1 where it does not wait."""
+        """How many of those that wait will begin before it; -1 where it does not wait for its turn."""
         job = live.job
+        if job.circuit in self.away:
+            return -1
         if self.groups.get((job.circuit, job.priority), {}).get(job.id) is not live:
             return -1
         mine = rank(live, policy, now)
-        return sum(_before(group, mine, policy, now) for group in self.groups.values())
+        return sum(_before(group, mine, policy, now) for group in self._present())
 
     def waiting(self, policy: Policy, now: float) -> list[Live]:
-        """All that nothing was begun of, the next one first."""
-        groups = (group.values() for group in self.groups.values())  # each of them is in order
+        """All that nothing was begun of, the next one first; none of a circuit that is away."""
+        groups = (group.values() for group in self._present())  # each of them is in order
         return list(merge(*groups, key=lambda live: rank(live, policy, now)))
+
+    def held(self) -> list[Live]:
+        """All that nothing was begun of and whose circuit is away, in the order of acceptance."""
+        groups = [group for (circuit, _), group in self.groups.items() if circuit in self.away]
+        return sorted(
+            (live for group in groups for live in group.values()), key=lambda live: live.job.number
+        )
+
+    def unfinished(self) -> list[Live]:
+        """All that end by themselves, sooner or later: but those whose circuit is away."""
+        lives = self.live.values()
+        return [live for live in lives if live.ending or live.job.circuit not in self.away]
+
+    def _present(self) -> Iterator[dict[str, Live]]:
+        return (group for (circuit, _), group in self.groups.items() if circuit not in self.away)
 
 
 def rank(live: Live, policy: Policy, now: float) -> tuple[int, int]:

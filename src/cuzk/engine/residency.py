@@ -2,13 +2,15 @@
 
 A key's memory is reserved before its load begins, by estimate, and is its real bytes from then on; it is free when the
 worker has closed it. One that finds no memory gets a second try a little later, with the worker's idle keys gone; any
-other failure is the circuit's fault there: its jobs go to another worker or fail with the reason.
+other failure is the circuit's fault there: its jobs go to another worker, wait where the circuit is NOT READY
+(:mod:`away`), or fail with the reason.
 """
 
 from __future__ import annotations
 
 import asyncio
 
+from cuzk.engine.away import Away
 from cuzk.engine.catalogue import Needs
 from cuzk.engine.endings import Endings
 from cuzk.engine.snapshot import SpanView
@@ -22,9 +24,10 @@ ELSEWHERE = 60.0  # seconds for which a circuit with a fault on one worker is tr
 class Residency:
     """Keys. What is here is begun by the scheduler's actions and by preload and evict."""
 
-    def __init__(self, state: State, endings: Endings) -> None:
+    def __init__(self, state: State, endings: Endings, away: Away) -> None:
         self.state = state
         self.endings = endings
+        self.away = away
 
     def load(
         self, station: Station, circuit: str, *, critical: bool = False
@@ -89,8 +92,14 @@ class Residency:
         self._give_up(station, circuit, fault, error)
 
     def _give_up(self, station: Station, circuit: str, fault: Fault, error: CuzkError) -> None:
-        """Another worker may do it; where none can, the circuit's jobs fail, and later ones try again."""
+        """Another worker may do it; where none can, the circuit's jobs fail, and later ones try again. All wait where its
+        file is what is wrong, whoever tries."""
         state, now = self.state, self.state.clock()
+        if self.away.hold(circuit):
+            for each in state.stations.values():
+                each.faults.pop(circuit, None)
+            state.wake()
+            return
         others = [
             other
             for other in state.stations.values()

@@ -24,7 +24,10 @@ class PartitionView:
 
 @dataclass(frozen=True)
 class JobView:
-    """One job. ``place`` is its rank among those that wait, 0 for the next; -1 where it does not wait."""
+    """One job. ``place`` is its rank among those that wait, 0 for the next; -1 where it does not wait for its turn.
+
+    ``message``: why it failed (``code``), or, without a code, what a queued one waits for that is not there.
+    """
 
     id: str
     number: int

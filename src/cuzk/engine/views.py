@@ -47,7 +47,7 @@ def job_view(live: Live, state: State, place: int = -1) -> JobView:
         client=job.request.client,
         partitions=partition_views(job),
         code=outcome.code if outcome else "",
-        message=outcome.message if outcome else "",
+        message=outcome.message if outcome else state.jobs.away.get(job.circuit, ""),
         milliseconds=dict(outcome.milliseconds) if outcome else {},
     )
 
@@ -68,21 +68,29 @@ def partition_views(job: Job) -> tuple[PartitionView, ...]:
 
 
 def live_views(state: State) -> Iterable[JobView]:
-    """Of those that have not ended: begun ones, the oldest first, then those that wait, in their order."""
+    """Of those that have not ended: begun ones, the oldest first, then those that wait, in their order; at the end those
+    whose circuit is away."""
     for live in state.jobs.begun.values():
         yield job_view(live, state)
     now = state.clock()
     for place, live in enumerate(state.jobs.waiting(state.policy.scheduler, now)):
         yield _waiting_view(live, state, place, now)
+    for live in state.jobs.held():
+        yield _waiting_view(live, state, -1, now)
 
 
 def _waiting_view(live: Live, state: State, place: int, now: float) -> JobView:
-    """Of a job that nothing was begun of nothing changes but its place and its age: with a thousand of 10 partitions
-    a snapshot takes 3 ms of the event loop, and 25 where all is made anew."""
+    """Of a job that nothing was begun of nothing changes but its place, its age and whether its circuit is away: with a
+    thousand of 10 partitions a snapshot takes 3 ms of the event loop, and 25 where all is made anew."""
     if live.unbegun_view is None:
         live.unbegun_view = job_view(live, state)
     view = object.__new__(JobView)  # dataclasses.replace takes as long as to make it
-    vars(view).update(vars(live.unbegun_view), place=place, age=max(0.0, now - live.job.accepted))
+    vars(view).update(
+        vars(live.unbegun_view),
+        place=place,
+        age=max(0.0, now - live.job.accepted),
+        message=state.jobs.away.get(live.job.circuit, ""),
+    )
     return view
 
 
