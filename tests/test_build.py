@@ -63,7 +63,8 @@ def test_starts_on_a_cpu_without_bmi2_adx_and_avx() -> None:
 def test_installs_without_cuda() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.split(r"[<>=\[ ]", name)[0] for name in settings["dependencies"]}
-    assert names == {"numpy", "click", "rich"}
+    service = {"pydantic", "protobuf", "grpclib", "grpcio", "starlette", "uvicorn"}
+    assert names == {"numpy", "click", "rich", "prometheus-client", "psutil", *service}
 
 
 def test_one_version_everywhere() -> None:
