@@ -1,0 +1,59 @@
+"""Jobs for a journal, and what lies in its folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from cuzk.engine.catalogue import PartProof
+from cuzk.engine.job import Job, Outcome, Partition, State
+from cuzk.engine.request import Payload, Priority, Request
+
+DONE = Outcome(State.DONE, proof=b"proof" * 40, public=b'["7"]', milliseconds={"prove": 12.5})
+MARK = b"witness-that-must-not-stay-" + bytes(range(64))
+
+
+def make_job(
+    number: int, *payload: Payload, job_id: str = "", partitions: int = 1, accepted: float = 1000.0
+) -> Job:
+    request = Request(
+        id=job_id or f"job-{number}",
+        kind="circuit",
+        priority=Priority.HIGH,
+        fields={"circuit_id": "c", "sector": 2**60, "comm_r": b"\x00\xff\n"},
+        payload=payload,
+        deadline=2000.25,
+        client="unix:1",
+        named=False,
+    )
+    parts = [Partition(i) for i in range(partitions)]
+    return Job(request, number, bytes([number % 256]) * 32, "c", parts, accepted)
+
+
+def part_proof(text: str) -> PartProof:
+    spans = (("host", "prove", 10.0, 11.5), ("host", "verify", 11.5, 12.0))
+    return PartProof(text.encode(), {"prove": 1.5}, "cpu", spans, b"public " + text.encode())
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.01)
+
+
+def places(folder: Path, marker: bytes) -> list[str]:
+    """Files of the folder that hold it."""
+    found = []
+    for path in folder.rglob("*"):
+        try:
+            if path.is_file() and marker in path.read_bytes():
+                found.append(path.name)
+        except FileNotFoundError:
+            continue
+    return sorted(found)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "owner"}
