@@ -36,6 +36,7 @@ from cuzk.engine.snapshot import (
     WorkerView,
 )
 from cuzk.errors import CuzkError, QueueFull, UnknownJob
+from cuzk.server import CODE_KEY
 from cuzk.server import proving_pb2 as messages
 from cuzk.server.rpc_server import RpcServer, serve_rpc
 
@@ -290,6 +291,16 @@ def prove(channel: grpc.Channel, submit: messages.SubmitProofRequest, **call: An
     """Curio's one call; what it answers."""
     wanted = {"timeout": 60, **call}
     return method(channel, "Prove")(messages.ProveRequest(submit=submit), **wanted).result
+
+
+def refused(call: Any, *arguments: Any, **keywords: Any) -> tuple[grpc.StatusCode, str, str]:
+    """Status, text, and the error's word."""
+    try:
+        answer = call(*arguments, **keywords)
+    except grpc.RpcError as error:
+        trailers = dict(error.trailing_metadata() or ())
+        return error.code(), error.details(), trailers.get(CODE_KEY, "")
+    raise AssertionError(f"answered instead of refused: {answer!r}")
 
 
 async def main(listen: str, folder: Path) -> None:

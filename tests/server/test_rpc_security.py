@@ -19,8 +19,7 @@ from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import ResponseReceived
-from scripted_engine import Running, channel_to, circuit, method, prove, running
-from test_rpc import refused
+from scripted_engine import Running, channel_to, circuit, method, prove, refused, running
 
 from cuzk.config import Address
 from cuzk.errors import FormatError, Unavailable

@@ -1,0 +1,100 @@
+"""Clients that go away, and a service that does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from scripted_engine import Running, channel_to, circuit, method, proof_of, prove, refused, running
+
+from cuzk.server import proving_pb2 as pb
+
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("rpc")) as server:
+        yield server
+
+
+@pytest.fixture
+def channel(server: Running) -> Iterator[grpc.Channel]:
+    with channel_to(server.target()) as channel:
+        yield channel
+
+
+def test_a_client_that_goes_away(server: Running, channel: grpc.Channel) -> None:
+    """A job with a name goes on, one without is nobody's; both by a cancelled call and by a deadline."""
+    call = method(channel, "Prove")
+    before = set(server.engine.requests)
+    futures = [
+        call.future(pb.ProveRequest(submit=circuit("hold-named", b"w"))),
+        call.future(pb.ProveRequest(submit=circuit("hold-late", b"w")), timeout=0.3),
+    ]
+    server.wait(lambda: len(set(server.engine.requests) - before) == 2)
+    futures[0].cancel()
+    assert futures[1].exception(10).code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    server.wait(lambda: server.engine.waiting == 0)
+    assert server.engine.gone == []
+    server.tell("hold-named")
+    asked = pb.AwaitProofRequest(job_id="hold-named")
+    assert method(channel, "AwaitProof")(asked).proof == proof_of(b"w")
+
+
+def test_a_job_without_a_name_is_left(
+    server: Running, channel: grpc.Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cuzk.server.submission.uuid.uuid4", lambda: "hold-nobody")
+    call = method(channel, "Prove")
+    future = call.future(pb.ProveRequest(submit=circuit("", b"w")))
+    server.wait(lambda: server.engine.waiting == 1)
+    future.cancel()
+    server.wait(lambda: server.engine.gone == ["hold-nobody"])
+    server.engine.gone.clear()
+
+
+def test_a_client_that_goes_away_while_its_job_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is accepted all the same; one without a name is left then."""
+    monkeypatch.setattr("cuzk.server.submission.uuid.uuid4", lambda: "slow-nobody")
+    with running(tmp_path) as server, channel_to(server.target()) as channel:
+        futures = [
+            method(channel, "Prove").future(pb.ProveRequest(submit=circuit(name, bytes(2 * MIB))))
+            for name in ("slow-named", "")
+        ]
+        server.wait(lambda: server.engine.waiting == 2)
+        for future in futures:
+            future.cancel()
+        server.soon(_calls_ended, server)
+        assert server.engine.requests == {}
+        server.soon(server.engine.gate.set)
+        server.wait(lambda: set(server.engine.requests) == {"slow-named", "slow-nobody"})
+        server.wait(lambda: server.engine.gone == ["slow-nobody"])
+        server.nothing_spooled()
+
+
+async def _calls_ended(server: Running) -> None:
+    async with asyncio.timeout(10):
+        while server.server.gatekeeper.tasks:
+            await asyncio.sleep(0.001)
+
+
+def test_close_answers_those_that_wait(tmp_path: Path) -> None:
+    answers: list[Any] = []
+    with running(tmp_path) as server, channel_to(server.target()) as channel:
+        submit = circuit("hold-end", b"w")
+        thread = threading.Thread(target=lambda: answers.append(refused(prove, channel, submit)))
+        thread.start()
+        server.wait(lambda: server.engine.waiting == 1)
+        server.soon(server.server.close, 0.0)
+        thread.join(10)
+    ((status, text, word),) = answers
+    assert (status, word) == (grpc.StatusCode.UNAVAILABLE, "unavailable")
+    assert text.startswith("the service stops; a job whose request has an id goes on")
