@@ -6,16 +6,10 @@ import asyncio
 from dataclasses import replace
 from pathlib import Path
 
-from scripted import (
-    EPOCH,
-    GIB,
-    HOST,
-    Circuit,
-    World,
-    expected_proof,
-    play,
-    raised,
-)
+from scripted import HOST, World, play, raised
+from scripted_catalogue import GIB, Circuit
+from scripted_worker import expected_proof
+from virtual_time import EPOCH
 
 from cuzk.engine.policy import EnginePolicy
 from cuzk.engine.request import Priority

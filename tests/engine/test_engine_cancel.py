@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted import EPOCH, Circuit, World, expected_proof, play, raised
+from scripted import World, play, raised
+from scripted_catalogue import Circuit
+from scripted_worker import expected_proof
+from virtual_time import EPOCH
 
 from cuzk.errors import UnknownJob
 

@@ -6,7 +6,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from scripted import Circuit, World, expected_proof, play, raised
+from scripted import World, play, raised
+from scripted_catalogue import Circuit
+from scripted_worker import expected_proof
 
 from cuzk.engine.scheduler import plan
 from cuzk.errors import (

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from scripted import GIB, HOST, Circuit, World, expected_proof, play, raised
+from scripted import HOST, World, play, raised
+from scripted_catalogue import GIB, Circuit
+from scripted_worker import expected_proof
 
 from cuzk.engine.policy import EnginePolicy
 from cuzk.errors import (

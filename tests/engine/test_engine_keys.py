@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from scripted import GIB, HOST, Circuit, World, expected_proof, play, raised
+from scripted import HOST, World, play, raised
+from scripted_catalogue import GIB, Circuit
+from scripted_worker import expected_proof
 
 from cuzk.engine.catalogue import Needs
 from cuzk.engine.policy import EnginePolicy

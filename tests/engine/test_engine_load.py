@@ -11,7 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from scripted import GIB, HOST, Circuit, World, expected_proof, play
+from scripted import HOST, World, play
+from scripted_catalogue import GIB, Circuit
+from scripted_worker import expected_proof
 
 from cuzk.engine.job import Job
 from cuzk.engine.jobs import Live

@@ -7,7 +7,10 @@ import logging
 from pathlib import Path
 
 import pytest
-from scripted import EPOCH, GIB, Circuit, World, expected_proof, play, raised
+from scripted import World, play, raised
+from scripted_catalogue import GIB, Circuit
+from scripted_worker import expected_proof
+from virtual_time import EPOCH
 
 from cuzk.engine.policy import EnginePolicy
 from cuzk.errors import NotReady, RequestConflict, Unavailable

@@ -13,7 +13,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from scripted import GIB, Circuit, ScriptedWorker, World, expected_proof, play
+from scripted import World, play
+from scripted_catalogue import GIB, Circuit
+from scripted_worker import ScriptedWorker, expected_proof
 
 from cuzk.engine.policy import EnginePolicy
 from cuzk.engine.request import Priority, Request

@@ -6,7 +6,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from scripted import Circuit, World, play
+from scripted import World, play
+from scripted_catalogue import Circuit
 
 from cuzk.engine.snapshot import JobView, PartitionView
 
