@@ -67,6 +67,14 @@ class Scalars:
 
 
 @dataclass(frozen=True)
+class CanonicalScalars(Scalars):
+    """Plain scalars that whoever made them knows to be below r, every one: nobody writes their words any more."""
+
+    def __post_init__(self) -> None:
+        self.words.flags.writeable = False
+
+
+@dataclass(frozen=True)
 class Points:
     """(n, point_words) words of affine points of one group ("g1" or "g2")."""
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from made_partitions import CIRCUIT, NEWER, both, stated
 from made_posts import RANDOMNESS, MadeSector, made_sector
 from made_sectors import PROVER, sealed
 from own_files import circuit, own_files, params_file
@@ -36,20 +36,11 @@ from cuzk.filecoin.task import Task, post_task, seal_task
 from cuzk.filecoin.vanilla import read_post
 from cuzk.filecoin.verify import check_proof, verify
 from cuzk.filecoin.witness.assign import assign
-from cuzk.filecoin.witness.data import post_data
 from cuzk.formats.bellman import read_proof_bytes, read_vk
-from cuzk.vectors import Scalars
 from cuzk.verifier import Verifier
 from proof_files import EQUATION
 
 WINDOW = registered("post", "StackedDrgWindow2KiBV1")
-NEWER = registered("post", "StackedDrgWindow2KiBV1_2")
-CIRCUIT = "window-2KiB"
-
-
-def stated(proof: RegisteredProof, *sectors: MadeSector, partition: int = 0) -> PostStatement:
-    found = tuple(Sector(sector.number, sector.comm_r) for sector in sectors)
-    return PostStatement(proof, RANDOMNESS, found, partition)
 
 
 def task_of(proof: RegisteredProof, *sectors: MadeSector, partition: int = 0) -> Task:
@@ -186,34 +177,7 @@ def test_the_benchmark_of_a_wrong_proof(part: int, message: str) -> None:
         whole_proof.prove_partition(maker, said, right, 0, verifier, steps)
 
 
-# Several partitions: no circuit that has them is small, so two statements are taken for one
-
-
-class TwoPartitions(RegisteredProof):
-    @property
-    def partitions(self) -> int:
-        return 2
-
-
-@dataclass(frozen=True)
-class Both:
-    """As a statement, of two partitions."""
-
-    proof: RegisteredProof
-    parts: tuple[PostStatement, ...]
-
-    def inputs(self, partition: int) -> Scalars:
-        return self.parts[partition].inputs()
-
-
-def both() -> Task:
-    """A newer proof's partition with two sectors, and one with a sector that is repeated."""
-    found = (made_sector(NEWER, 11), made_sector(NEWER, 12))
-    parts = (stated(NEWER, *found), stated(NEWER, found[1]))
-    posts = [read_post([s.blob for s in chosen], NEWER) for chosen in (found, found[1:])]
-    values = {f.name: getattr(NEWER, f.name) for f in dataclasses.fields(NEWER)}
-    statement = Both(TwoPartitions(**values), parts)
-    return Task(statement, lambda k: post_data(posts[k]))  # type: ignore[arg-type]
+# Several partitions
 
 
 def test_partitions_in_order() -> None:

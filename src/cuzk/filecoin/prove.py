@@ -19,6 +19,7 @@ from cuzk.backends import Backend
 from cuzk.errors import CircuitError, FormatError, ProofError
 from cuzk.filecoin.key_sizes import expect_points, expect_proving
 from cuzk.filecoin.proof_bytes import write_proofs
+from cuzk.filecoin.staged import StagedPartition, expect_staged_for
 from cuzk.filecoin.statement import Statement
 from cuzk.filecoin.task import Task
 from cuzk.filecoin.templates.circuit import CircuitShape
@@ -127,16 +128,32 @@ class CircuitProver:
                 self._expect_valid(task.statement, data)
         return WholeProof(data, tuple(result.report for result in results), watch.milliseconds)
 
-    def partition(self, task: Task, number: int) -> PartitionProof:
-        """One partition's proof, verified with the inputs of its witness, which are the statement's."""
-        self._expect_circuit(task)
-        if not 0 <= number < task.proof.partitions:
-            raise FormatError(
-                f"{task.proof.name}: partition: expected 0 to {task.proof.partitions - 1}, found {number}"
-            )
+    def stage(self, task: Task, number: int) -> StagedPartition:
+        """A partition's witness, made, compared with the statement and checked: all that needs no device.
+
+        From any thread, while others prove; ``on_phase`` hears nothing of it. It holds a witness of memory
+        (``nbytes``) that no plan counts.
+        """
+        self._expect_partition(task, number)
+        with Forgetting():
+            return self._staged(task, number, None)
+
+    def partition(
+        self, task: Task, number: int, staged: StagedPartition | None = None
+    ) -> PartitionProof:
+        """One partition's proof, verified with the inputs of its witness, which are the statement's.
+
+        Of what was ``staged`` nothing is done again, though ``milliseconds`` and ``spans`` still tell of it.
+        CircuitError where that is another partition's or another task's.
+        """
+        self._expect_partition(task, number)
+        if staged is not None:
+            expect_staged_for(staged, task, number)
         watch = Stopwatch(self.timeline, self._on_phase)
         with Forgetting():
-            result = self._partition(task, number, watch)
+            if self._on_partition:
+                self._on_partition(number)
+            result = self._proved(staged or self._staged(task, number, self._on_phase), watch)
         return PartitionProof(result.proof, result.report, watch.milliseconds, result.spans)
 
     def whole(self, task: Task, parts: Sequence[bytes]) -> bytes:
@@ -171,6 +188,13 @@ class CircuitProver:
                 f"{task.proof.name}: expected its circuit {task.proof.circuit}, found {self._circuit.name}"
             )
 
+    def _expect_partition(self, task: Task, number: int) -> None:
+        self._expect_circuit(task)
+        if not 0 <= number < task.proof.partitions:
+            raise FormatError(
+                f"{task.proof.name}: partition: expected 0 to {task.proof.partitions - 1}, found {number}"
+            )
+
     def _expect_valid(self, statement: Statement, data: bytes) -> None:
         if reason := check_proof(self._verifier, statement, data):
             raise ProofError(
@@ -178,16 +202,28 @@ class CircuitProver:
                 f"{reason}"
             )
 
-    def _partition(self, task: Task, partition: int, watch: Stopwatch) -> Result:
-        """A call of its own, so that its witness is gone before the next one is made; all of its spans."""
+    def _partition(self, task: Task, number: int, watch: Stopwatch) -> Result:
+        """A call of its own, so that its witness is gone before the next one is made."""
         if self._on_partition:
-            self._on_partition(partition)
-        with self.timeline.about(partition=partition) as spans:
+            self._on_partition(number)
+        return self._proved(self._staged(task, number, self._on_phase), watch)
+
+    def _staged(
+        self, task: Task, number: int, on_phase: Callable[[str], None] | None
+    ) -> StagedPartition:
+        watch = Stopwatch(self.timeline, on_phase)
+        with self.timeline.about(partition=number) as spans:
             with watch("witness"):
-                witness = self._witness(task, partition)
-            with watch("prove"):
-                result = self._prover.prove(witness)
-        return replace(result, spans=ordered([*spans, *result.spans]))
+                witness = self._witness(task, number)
+            ready = self._prover.ready(witness)
+        return StagedPartition(task, number, ready, watch.milliseconds["witness"], tuple(spans))
+
+    def _proved(self, staged: StagedPartition, watch: Stopwatch) -> Result:
+        """With all spans of the partition."""
+        watch.add("witness", staged.milliseconds)
+        with self.timeline.about(partition=staged.number) as spans, watch("prove"):
+            result = self._prover.prove(staged.ready)
+        return replace(result, spans=ordered([*staged.spans, *spans, *result.spans]))
 
     def _witness(self, task: Task, partition: int) -> Scalars:
         """All wires; the public ones must be those that a verifier derives."""

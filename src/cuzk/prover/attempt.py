@@ -13,19 +13,17 @@ from cuzk.groth16 import PREPARED, Proof
 from cuzk.prover import finish, proving
 from cuzk.prover.arriving import Arriving
 from cuzk.prover.checks import check_satisfied
-from cuzk.prover.evaluations import Evaluations, GivenVectors
+from cuzk.prover.evaluations import GivenVectors
+from cuzk.prover.ready import Ready
 from cuzk.prover.report import Stopwatch
 from cuzk.prover.resident import ResidentKey
-from cuzk.vectors import Scalars
 
 
 @dataclass
 class Statement:
     """What is to be proved, and what came of it so far."""
 
-    name: str  # of the witness, in messages
-    witness: Scalars
-    evaluations: Evaluations | None
+    ready: Ready
     r: int
     s: int
     verify: Callable[[Proof], bool]
@@ -62,12 +60,13 @@ class Attempt:
 
     def stage(self) -> Buffer:
         """Begin to copy: a first, so that work on it may start while b is on its way."""
-        vectors = self._statement.evaluations.vectors() if self._statement.evaluations else {}
+        ready = self._statement.ready
+        vectors = ready.evaluations.vectors() if ready.evaluations else {}
         if self._key.key.recipe == PREPARED and self._key.matrix_c is None:
             vectors.pop("c", None)  # of no use
         given = {k: self._arriving.stage(f"evaluations: {k}", v) for k, v in vectors.items()}
         self._given = GivenVectors(given) if given else None
-        self._w = w = self._arriving.stage(self._statement.name, self._statement.witness)
+        self._w = w = self._arriving.stage(ready.name, ready.witness)
         return w
 
     def check(self) -> None:
@@ -75,7 +74,7 @@ class Attempt:
         try:
             with self._statement.watch.adding("check"):
                 check_satisfied(
-                    self._key, self._there(), self._backend, self._statement.name, self._given
+                    self._key, self._there(), self._backend, self._statement.ready.name, self._given
                 )
         except CuzkError as error:
             self.settle()

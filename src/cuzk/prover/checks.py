@@ -18,7 +18,7 @@ from cuzk.groth16 import ProvingKey
 from cuzk.prover.evaluations import GivenVectors
 from cuzk.prover.resident import ResidentKey
 from cuzk.r1cs import ConstraintSystem, Matrix
-from cuzk.vectors import Scalars
+from cuzk.vectors import CanonicalScalars, Scalars
 
 SHOWN_TERMS = 6
 
@@ -127,9 +127,10 @@ def check_values(witness: Scalars, of: WitnessOf, name: str, threads: int = 1) -
         raise FormatError(
             f"{name}: expected a (n, {curve.fr_words}) array of uint64, found {shape} of {dtype}"
         )
-    words = np.ascontiguousarray(witness.words)
-    if (index := _core.first_not_canonical(curve.name, "fr", words, threads)) >= 0:
-        raise FormatError(f"{name}: wire {index}: expected a value below r, found a larger one")
+    if not isinstance(witness, CanonicalScalars):
+        words = np.ascontiguousarray(witness.words)
+        if (index := _core.first_not_canonical(curve.name, "fr", words, threads)) >= 0:
+            raise FormatError(f"{name}: wire {index}: expected a value below r, found a larger one")
     if witness.montgomery:
         witness = Scalars.from_ints(curve, witness.ints())
     if (one := witness[:1].ints()[0]) != 1:

@@ -82,6 +82,10 @@ class Stopwatch:
         self._on_phase = on_phase
         self._marks: list[tuple[str, Backend, Any, Any]] = []
 
+    def add(self, name: str, milliseconds: float) -> None:
+        """What was spent on a phase before, and is a span already."""
+        self.milliseconds[name] = self.milliseconds.get(name, 0.0) + milliseconds
+
     def on(self, backend: Backend) -> Callable[[str], AbstractContextManager[None]]:
         """Phases on a device; those that it does are timed by its clock as well."""
 
@@ -121,7 +125,7 @@ class Stopwatch:
             yield
         finally:
             end = perf_counter()
-            self.milliseconds[name] = self.milliseconds.get(name, 0.0) + 1000 * (end - start)
+            self.add(name, 1000 * (end - start))
             self._timeline.over(name, start, end)
 
 

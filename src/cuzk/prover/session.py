@@ -24,6 +24,7 @@ from cuzk.prover.evaluations import Evaluations, check_evaluations
 from cuzk.prover.forget import Forgetting
 from cuzk.prover.placement import CLOSED, Outcome, Placement, expect_lanes
 from cuzk.prover.plan import installed_bytes, plan_bytes, vector_bytes
+from cuzk.prover.ready import Ready, expect_ready_for
 from cuzk.prover.report import Report, Stopwatch, peak_bytes, versions
 from cuzk.prover.standing import Standing, standing_of
 from cuzk.r1cs import ConstraintSystem
@@ -123,11 +124,22 @@ class Prover:
         """On which device the key is, and what it takes; CuzkError after ``close``."""
         return standing_of(self._open().first)
 
-    def prove(self, witness: Scalars | Readable, evaluations: Evaluations | None = None) -> Result:
+    def ready(self, witness: Scalars | Readable, evaluations: Evaluations | None = None) -> Ready:
+        """All of a proof that needs neither the device nor a turn, from any thread, while others prove.
+
+        FormatError or CircuitError as :meth:`prove` has them, which does nothing of it again; so does the Prover of
+        the same key and circuit on another device.
+        """
+        with Forgetting():
+            return self._ready(witness, evaluations, Stopwatch(self.timeline))
+
+    def prove(
+        self, witness: Scalars | Readable | Ready, evaluations: Evaluations | None = None
+    ) -> Result:
         """A proof blinded by the operating system's randomness, verified.
 
-        ``witness`` is Scalars or what :func:`cuzk.load_witness` takes, ``evaluations`` A w, B w and C w where the
-        caller has them: they are not made again then. FormatError or CircuitError where these do not belong
+        ``witness`` is Scalars, what :func:`cuzk.load_witness` takes, or what :meth:`ready` gave, ``evaluations`` A w,
+        B w and C w where the caller has them: they are not made again then. FormatError or CircuitError where these do not belong
         to the key, UnsatisfiedError where they break the circuit, ProofError where the proof failed its
         verification and so was withheld, BackendError where a device fails that was asked for by name,
         CuzkError after ``close``.
@@ -136,7 +148,11 @@ class Prover:
         return self.prove_insecure(witness, secrets.randbelow(r), secrets.randbelow(r), evaluations)
 
     def prove_insecure(
-        self, witness: Scalars | Readable, r: int, s: int, evaluations: Evaluations | None = None
+        self,
+        witness: Scalars | Readable | Ready,
+        r: int,
+        s: int,
+        evaluations: Evaluations | None = None,
     ) -> Result:
         """As :meth:`prove` with blinding that the caller knows: such a proof is not zero-knowledge."""
         with Forgetting(), self.timeline.about(proof=next(self._numbers)) as spans:
@@ -180,33 +196,47 @@ class Prover:
             raise CuzkError(CLOSED)
         return self._placement
 
+    def _ready(
+        self, what: Scalars | Readable, evaluations: Evaluations | None, watch: Stopwatch
+    ) -> Ready:
+        resident = self._open().resident
+        key, matrices = resident.key, resident.matrices
+        with watch("check"):
+            name = name_of(what, "witness")
+            if not isinstance(what, Scalars):
+                what = load_witness(what, threads=self._threads)
+            witness = check_witness(what, key, matrices, name, self._threads)
+            if evaluations is not None:
+                evaluations = check_evaluations(evaluations, key, matrices)
+            public = witness[1 : matrices.public + 1].ints()
+        spent, of = watch.milliseconds["check"], (key.digest, matrices.digest)
+        return Ready(name, of, witness, public, evaluations, spent)
+
     def _prove(
-        self, what: Scalars | Readable, evaluations: Evaluations | None, r: int, s: int
+        self, what: Scalars | Readable | Ready, evaluations: Evaluations | None, r: int, s: int
     ) -> Result:
         placement = self._open()
         key, matrices = placement.resident.key, placement.resident.matrices
         placement.resident.expect_there()
         watch = Stopwatch(self.timeline, self._on_phase)
         with watch("total"):
-            with watch("check"):  # all that needs no device comes before its turn
-                name = name_of(what, "witness")
-                if not isinstance(what, Scalars):
-                    what = load_witness(what, threads=self._threads)
-                witness = check_witness(what, key, matrices, name, self._threads)
-                if evaluations is not None:
-                    evaluations = check_evaluations(evaluations, key, matrices)
-                public = witness[1 : matrices.public + 1].ints()
+            if isinstance(what, Ready):
+                ready = _expect_ready(what, evaluations, key, matrices)
+                watch.add("check", ready.milliseconds)
+            else:
+                ready = self._ready(what, evaluations, watch)
+            public = ready.public
 
             def verify(proof: Proof) -> bool:
                 return self._verifier.verify(public, proof)
 
-            statement = Statement(name, witness, evaluations, r, s, verify, watch, self._threads)
+            statement = Statement(ready, r, s, verify, watch, self._threads)
             outcome = placement.run(statement)
         if outcome is None:
             raise ProofError(
                 f"{key.source}: all proofs failed their own verification and were withheld: the "
                 "witness does not satisfy the circuit (give the circuit to learn which constraint), "
-                f"{'the evaluations are not those of the witness, ' if evaluations else ''}or "
+                f"{'the evaluations are not those of the witness, ' if ready.evaluations else ''}or "
                 "the key is damaged (cuzk inspect --full)"
             )
         return Result(outcome.proof, public, self._report(key, matrices, statement, outcome))
@@ -243,6 +273,18 @@ class Prover:
             domain=1 << key.log_domain,
             versions=versions(),
         )
+
+
+def _expect_ready(
+    ready: Ready, more: Evaluations | None, key: ProvingKey, matrices: ConstraintSystem
+) -> Ready:
+    """FormatError where evaluations come with it, which were not checked; CircuitError where it is another key's."""
+    if more is not None:
+        raise FormatError(
+            "evaluations: expected them with the witness when it was made ready, found them afterwards"
+        )
+    expect_ready_for(ready, key, matrices)
+    return ready
 
 
 def _expect_checked(key: ProvingKey, digest: str | None, *, insecure_key: bool) -> None:

@@ -12,11 +12,14 @@ from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.filecoin.templates.template import Template
 from cuzk.filecoin.witness.data import Data
 from cuzk.filecoin.witness.schedule import Group, Numbers, waves
-from cuzk.vectors import Scalars
+from cuzk.vectors import CanonicalScalars
 
 
-def assign(shape: CircuitShape, data: Data, *, threads: int = 1) -> Scalars:
-    """(inputs + aux,) plain. CircuitError where ``data`` are not as many values as the programs take."""
+def assign(shape: CircuitShape, data: Data, *, threads: int = 1) -> CanonicalScalars:
+    """(inputs + aux,) plain: ONE, bits, and field elements reduced below r, as the programs write nothing else.
+
+    CircuitError where ``data`` are not as many values as the programs take.
+    """
     expected = shape.header.size["givens"], shape.units, shape.unit.size["givens"]
     found = len(data.header), *data.units.shape[:2]
     if expected != found:
@@ -33,7 +36,7 @@ def assign(shape: CircuitShape, data: Data, *, threads: int = 1) -> Scalars:
         wires,
         threads,
     )
-    return Scalars(BLS12_381, wires)
+    return CanonicalScalars(BLS12_381, wires)
 
 
 def _program(
