@@ -22,26 +22,22 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda.bindings import driver as real
-from numpy.typing import NDArray
 
 from cuzk.backends.cuda import device
 from cuzk.backends.cuda import kernels as kernel_sources
 from cuzk.backends.cuda.driver import STICKY
 from cuzk.backends.cuda.machine import Unit
 from emulator import kernels, library
+from emulator.answers import OK, Answer, status
+from emulator.copies import Copies
+from emulator.device_memory import DeviceMemory
 from emulator.faults import Fault, What, interrupt_caller, uninterrupted
-from emulator.streams import Event, Free, Piece, Stream, Wait
+from emulator.streams import Event, Stream, Wait
 
 STATIC_SHARED = (
     132  # bytes of each kernel: it counts for what a launch may have without being asked
 )
 ONE_AT_A_TIME = threading.Lock()  # a unit of the emulator runs one grid
-OK = real.CUresult.CUDA_SUCCESS
-Answer = tuple[Any, ...]
-
-
-def status(name: str) -> Any:
-    return getattr(real.CUresult, f"CUDA_ERROR_{name}")
 
 
 @dataclass(eq=False)
@@ -51,7 +47,7 @@ class Function:
     shared: int = (48 << 10) - STATIC_SHARED
 
 
-class FakeDriver:
+class FakeDriver(DeviceMemory, Copies):
     """``devices`` cards of ``memory`` bytes; ``others`` of them are held by another process.
 
     Streams run when something waits for them, or, with ``eager`` (a seed), some of them some steps after any
@@ -59,28 +55,17 @@ class FakeDriver:
     """
 
     def __init__(self, *, devices: int = 1, memory: int = 1 << 30, architecture: int = 90, cuda: int = 13000, eager: int = 0) -> None:  # fmt: skip
-        self.devices, self.memory, self.others = devices, memory, 0
-        self.pinnable = 1 << 40
-        self.registered: dict[int, int] = {}
-        self._stamps: dict[int, object] = {}  # of the registrations: the same pages may get another
+        DeviceMemory.__init__(self, memory)
+        Copies.__init__(self)
+        self.devices = devices
         self._dice: Any = random.Random(eager) if eager else None  # or what chooses streams itself
         self.architecture, self.cuda = architecture, cuda
         self.units: dict[bytes, Unit] = {}
         self.fail: dict[str, str] = {}
-        self.flips: set[int] = set()
-        self.downloads = 0
-        self.sticky: Any = None
-        self.blocks: dict[int, NDArray[np.uint8]] = {}  # device memory
-        self.pinned: dict[int, NDArray[np.uint8]] = {}
         self.streams: list[Stream] = []
         self.events: set[Event] = set()
-        self.reserved = 0  # what the pool took from the device
         self.calls: list[str] = []
-        self.violations: list[str] = []  # what a card would have faulted on
         self._faults: list[Fault] = []
-        self._freed: list[Piece] = []  # by frees that their streams have not come to
-        self._idle: list[Piece] = []  # host memory stays, whoever still writes into it
-        self._pieces: dict[int, Piece] = {}
         self._current = threading.local()
         self._lock = threading.RLock()
 
@@ -103,6 +88,14 @@ class FakeDriver:
             "events": len(self.events),
             "streams": len(self.streams),
         }
+
+    @property
+    def used(self) -> int:
+        """Bytes of device memory, when streams have made the frees that nothing is before."""
+        with self._lock:
+            for stream in self.streams:
+                stream.run_frees()
+            return self._held
 
     def _struck(self, fault: Fault) -> Answer:
         if isinstance(fault.what, str):
@@ -204,165 +197,6 @@ class FakeDriver:
 
     def _cuCtxSetCurrent(self, context: Any) -> Answer:
         self._current.set = True
-        return ()
-
-    # Memory
-
-    def _cuMemPoolCreate(self, properties: Any) -> Answer:
-        return ("pool",)
-
-    def _cuMemPoolSetAttribute(self, pool: Any, name: Any, value: Any) -> Answer:
-        return ()
-
-    def _cuMemPoolGetAttribute(self, pool: Any, name: Any) -> Answer:
-        reserved = real.CUmemPool_attribute.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
-        return (real.cuuint64_t(self.reserved if name == reserved else self._held),)
-
-    def _cuMemPoolTrimTo(self, pool: Any, keep: int) -> Answer:
-        self.reserved = self._held
-        return ()
-
-    @property
-    def used(self) -> int:
-        """Bytes of device memory, when streams have made the frees that nothing is before."""
-        with self._lock:
-            for stream in self.streams:
-                stream.run_frees()
-            return self._held
-
-    @property
-    def _held(self) -> int:
-        return sum(block.nbytes - 256 for block in self.blocks.values())
-
-    def _cuMemGetInfo(self) -> Answer:
-        return self.memory - self.others - self.reserved, self.memory
-
-    def _cuMemAllocFromPoolAsync(self, nbytes: int, pool: Any, stream: Stream) -> Any:
-        """What its own stream has given back at once, that of others when they have come to it."""
-        if nbytes == 0:
-            return status("INVALID_VALUE")
-        for found in (self._freed, self._idle):
-            for piece in reversed(found):
-                if piece.nbytes == nbytes and piece.is_there_for(stream) and (piece.pending or self._fits(nbytes)):  # fmt: skip
-                    found.remove(piece)
-                    return self._given(piece)
-        if not self._fits(nbytes):
-            return status("OUT_OF_MEMORY")
-        return self._given(Piece(np.full(nbytes + 256, 0xC7, np.uint8), nbytes))
-
-    def _fits(self, nbytes: int) -> bool:
-        return self._held + nbytes <= self.memory - self.others
-
-    def _given(self, piece: Piece) -> Answer:
-        piece.live = True
-        self._pieces[piece.address] = piece
-        self.blocks[piece.address] = piece.array
-        self.reserved = max(self.reserved, self._held)
-        return (piece.address,)
-
-    def _cuMemFreeAsync(self, address: int, stream: Stream) -> Any:
-        assert stream.open
-        piece = self._pieces.get(address)
-        if piece is None or not piece.live:
-            return status("INVALID_VALUE")
-        piece.live, piece.pending = False, piece.pending + 1
-        piece.freed = Wait(stream, stream.queued + 1)
-        self._freed.append(piece)
-
-        def free() -> None:
-            piece.fill(0xDD)
-            piece.pending -= 1
-            if piece in self._freed and not piece.pending:
-                self._freed.remove(piece)
-                del self.blocks[address]
-                self._idle.append(piece)
-
-        stream.waiting.append(Free(free))
-        return ()
-
-    def _cuMemAllocHost(self, nbytes: int) -> Answer:
-        array = np.full(nbytes, 0xC7, np.uint8)
-        self.pinned[array.ctypes.data] = array
-        return (array.ctypes.data,)
-
-    def _cuMemFreeHost(self, address: int) -> Answer:
-        del self.pinned[address]
-        return ()
-
-    def _cuMemHostRegister(self, address: int, nbytes: int, flags: int) -> Any:
-        if address % 4096 or nbytes % 4096 or not nbytes:
-            return status("INVALID_VALUE")
-        if any(address < a + n and a < address + nbytes for a, n in self.registered.items()):
-            return status("HOST_MEMORY_ALREADY_REGISTERED")
-        if sum(self.registered.values()) + nbytes > self.pinnable:
-            return status("OUT_OF_MEMORY")
-        self.registered[address], self._stamps[address] = nbytes, object()
-        return ()
-
-    def _cuMemHostUnregister(self, address: int) -> Any:
-        """At once: whether copies still need the pages is for the caller to know."""
-        if address not in self.registered:
-            return status("HOST_MEMORY_NOT_REGISTERED")
-        del self.registered[address], self._stamps[address]
-        return ()
-
-    def _locked(self, first: int, nbytes: int) -> object:
-        """What holds these bytes in place, False where that is true of a part of them."""
-        locked = [(a, n, self._stamps[a]) for a, n in self.registered.items()]
-        locked += [(a, array.nbytes, array) for a, array in self.pinned.items()]
-        for start, length, holder in locked:
-            if start <= first and first + nbytes <= start + length:
-                return holder
-            if start < first + nbytes and first < start + length:
-                return False
-        return None
-
-    def _cuMemcpyHtoDAsync(self, to: int, source: int, nbytes: int, stream: Stream) -> Any:
-        """From pinned pages when the stream gets there. Pageable memory is read now: little of it is kept for
-        that time, for more the stream is waited for.
-        """
-        holder = self._locked(source, nbytes)
-        if holder is False:
-            return status("INVALID_VALUE")
-        if holder is None:
-            taken = ctypes.string_at(source, nbytes)
-            stream.waiting.append(lambda: void(ctypes.memmove(to, taken, nbytes)))
-            if nbytes > SHORT:
-                stream.run()
-            return ()
-
-        def copy() -> None:
-            if self._locked(source, nbytes) is holder:
-                ctypes.memmove(to, source, nbytes)
-            else:
-                self._violated(f"copy of {nbytes} bytes from pages that were let go")
-
-        stream.waiting.append(copy)
-        return ()
-
-    def _violated(self, what: str) -> None:
-        self.violations.append(what)
-        self.sticky = status("ILLEGAL_ADDRESS")
-
-    def _cuMemcpyDtoHAsync(self, to: int, source: int, nbytes: int, stream: Stream) -> Answer:
-        flip = self.downloads in self.flips
-        self.downloads += 1
-
-        holder = self._locked(to, nbytes)
-
-        def copy() -> None:
-            if holder is not None and self._locked(to, nbytes) is not holder:
-                self._violated(f"copy of {nbytes} bytes to pages that were let go")
-                return
-            ctypes.memmove(to, source, nbytes)
-            if flip:
-                ctypes.c_uint8.from_address(to + nbytes // 3).value ^= 0x10
-
-        stream.waiting.append(copy)
-        return ()
-
-    def _cuMemsetD8Async(self, to: int, byte: int, nbytes: int, stream: Stream) -> Answer:
-        stream.waiting.append(lambda: void(ctypes.memset(to, byte, nbytes)))
         return ()
 
     # Streams and events
@@ -468,15 +302,10 @@ WORK = {
     "cuStreamWaitEvent", "cuStreamSynchronize",
 }  # fmt: skip
 LONG = 12  # calls that a stream is busy for, or runs ahead, in the mean
-SHORT = 64 << 10  # bytes of pageable memory that the driver keeps for the stream
 WITHOUT_CONTEXT = {
     "cuInit", "cuGetErrorString", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute", "cuDeviceGetUuid",
     "cuDeviceGetName", "cuDeviceTotalMem", "cuDriverGetVersion", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent",
 }  # fmt: skip
-
-
-def void(_: object) -> None:
-    """A step of a stream gives nothing."""
 
 
 def install(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
