@@ -156,6 +156,7 @@ REFUSED = {
     '[daemon]\nstatus_listen = "127.0.0.1:9820"': ["daemon.status_listen: expected another"],
     '[daemon]\ndrain = "soon"': ["daemon.drain: expected a duration like", "found 'soon'"],
     "[daemon]\ndrain = -1": ["daemon.drain: expected a duration", "found -1"],
+    '[devices]\npatience = "1s"': ["devices.patience: expected 5 s or more, found 1 s"],
     "[daemon]\ndrain = inf": ["daemon.drain: expected at most", "found inf"],
     "[daemon]\nstate = 3": ["daemon.state: expected a path, found 3"],
     '[daemon]\nlog_level = "loud"': ["daemon.log_level: expected one of 'debug', ", "found 'loud'"],

@@ -165,6 +165,7 @@ def serve(settings: Settings, catalogue: Catalogue) -> int:
                 catalogue,
                 threads=settings.devices.threads,
                 lanes=settings.devices.lanes,
+                silence=settings.devices.patience,
             )
             for device in devices
         ]

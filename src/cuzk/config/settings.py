@@ -25,6 +25,7 @@ DEVICE = re.compile(r"auto|cpu|cuda(:([0-9]{1,4}|GPU-[0-9a-f-]{4,36}))?")
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 DIGEST = re.compile(r"[0-9a-fA-F]{32}|[0-9a-fA-F]{128}")
 MOST_LANES = 4
+SHORTEST_PATIENCE = 5.0  # seconds: Python that reads a request of 50 MB holds a process up for 0.5
 PARAMETERS = "/var/tmp/filecoin-proof-parameters"
 """As cuzk.filecoin.parameters has it (a test compares them)."""
 Threads = Annotated[int, Field(ge=1, le=4096)]
@@ -95,6 +96,14 @@ class DeviceSettings(Table):
     use: Annotated[tuple[str, ...], BeforeValidator(row)] = ("auto",)
     threads: Annotated[Threads | None, BeforeValidator(automatic_count)] = None
     lanes: Annotated[Lanes | None, BeforeValidator(automatic_count)] = None
+    patience: Duration = 300.0
+
+    @field_validator("patience")
+    @classmethod
+    def _long(cls, patience: float) -> float:
+        if patience < SHORTEST_PATIENCE:
+            raise ValueError(f"expected {SHORTEST_PATIENCE:g} s or more, found {patience:g} s")
+        return patience
 
     @field_validator("use")
     @classmethod

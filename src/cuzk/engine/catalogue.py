@@ -121,7 +121,8 @@ class Catalogue(Protocol):
 
     def device(self, device: str) -> Device:
         """In a worker: DeviceUnavailable where it cannot be used. Asked first of all, then every second while there
-        is work, from a thread of its own: quick, whatever else runs."""
+        is work and now and then, from a thread of its own: quick, whatever else runs. A worker that does not answer for
+        ``devices.patience`` is killed."""
 
     def open(
         self, circuit: str, device: str, threads: int | None, lanes: int | None

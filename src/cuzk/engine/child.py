@@ -15,13 +15,11 @@ import pickle
 import signal
 import socket
 import sys
-import time
 from collections.abc import Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 import psutil
@@ -34,7 +32,6 @@ from cuzk.engine.workshop import Workshop
 from cuzk.errors import CuzkError, EngineError
 
 CALLS = {"load", "unload", "prove", "finish", "forget"}
-REPORT_SECONDS = 1.0
 OOM_SCORE = 300  # of 1000: short of memory, the kernel ends a worker before the daemon
 PR_SET_PDEATHSIG = 1
 LOG = logging.getLogger("cuzk.child")
@@ -77,7 +74,8 @@ class Child:
         self._process = psutil.Process()
         self._free: Mapping[str, int] = {}
         self._calls: set[int] = set()
-        self._activity = Event()
+        self._report = ThreadPoolExecutor(1, "report")
+        self._said = ""
         self._kept: dict[int, Request] = {}
         """By numbers, which the parent gives and keeps books of: what was checked, until it is prepared or dropped."""
 
@@ -85,14 +83,15 @@ class Child:
         """Until the channel is closed: EOFError, OSError."""
         while True:
             number, body = self._channel.receive()
-            self._calls.add(number)
             try:
-                future = self._begin(*pickle.loads(body))
+                method, arguments = pickle.loads(body)
+                if method != "beat":
+                    self._calls.add(number)
+                future = self._begin(method, arguments)
             except Exception as error:
                 self._answer(number, Failure.of(error))
             else:
                 future.add_done_callback(partial(self._done, number))
-                self._activity.set()
                 del future
             del body  # or the last request would be kept until the next comes
 
@@ -101,6 +100,8 @@ class Child:
             return self._open(*arguments)
         if method == "close":
             self._close()
+        if method == "beat" and self._workshop is not None:
+            return self._report.submit(self._look, self._workshop)
         if method == "drop":
             return self._drop(*arguments)
         if method == "check" and self._workshop is not None:
@@ -125,7 +126,6 @@ class Child:
         opened.set_result(workshop.device())
         self._free = opened.result().free
         self._workshop = workshop
-        Thread(target=self._report, name="report", daemon=True).start()
         return opened
 
     def _check(self, workshop: Workshop, request: Request, number: int) -> Future[None]:
@@ -146,6 +146,7 @@ class Child:
     def _close(self) -> None:
         """Work that is not done is for nobody: circuits are closed in order only where none is in work."""
         if self._workshop is not None and len(self._calls) == 1:
+            self._report.shutdown()
             self._workshop.close()
         sys.stderr.flush()
         os._exit(0)
@@ -164,22 +165,14 @@ class Child:
     def _vitals(self) -> Vitals:
         return Vitals(self._process.memory_info().rss, self._free)
 
-    def _report(self) -> None:
-        """Vitals every second while there is work, and once after it."""
-        said = ""
-        while self._activity.wait() and self._workshop is not None:
-            self._activity.clear()
-            if self._calls:
-                self._activity.set()
-            try:
-                self._free = self._workshop.device().free
-            except CuzkError as error:
-                if said != str(error):
-                    said = str(error)
-                    LOG.warning("%s", said)
-            with suppress(OSError):
-                self._channel.send(0, (None, self._vitals()))
-            time.sleep(REPORT_SECONDS)
+    def _look(self, workshop: Workshop) -> None:
+        """Ask for the device, whose free memory then goes with every answer; its fault is logged once."""
+        try:
+            self._free = workshop.device().free
+        except CuzkError as error:
+            if self._said != str(error):
+                self._said = str(error)
+                LOG.warning("%s", self._said)
 
 
 class _Lines(logging.Formatter):

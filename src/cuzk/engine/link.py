@@ -46,6 +46,8 @@ class Link(asyncio.Protocol):
         self.end = ""
         """How it ended, as soon as ``ended`` is set."""
         self.ended = asyncio.Event()
+        self.active = asyncio.Event()
+        """Set by every call: :mod:`heartbeat` looks after those that work."""
         self._name = name
         self._limit = limit
         self._on_end = on_end
@@ -85,6 +87,14 @@ class Link(asyncio.Protocol):
     async def call(self, method: str, *arguments: object) -> Any:
         """The answer; a CuzkError as it was raised there, WorkerLost when the process ends, EngineError where the
         arguments cannot be sent. The answer to one that is cancelled is dropped."""
+        self.active.set()
+        return await self._ask(method, arguments)
+
+    async def beat(self) -> None:
+        """Whether its main loop takes a call, and another thread of it answers for the device."""
+        await self._ask("beat", ())
+
+    async def _ask(self, method: str, arguments: tuple[object, ...]) -> Any:
         if self._gone.is_set():
             await self.ended.wait()  # the channel ends a moment before the process
             raise WorkerLost(self.end)
@@ -98,6 +108,11 @@ class Link(asyncio.Protocol):
             return await answer
         finally:
             self._pending.pop(number, None)
+
+    @property
+    def working(self) -> bool:
+        """Whether a call has no answer yet."""
+        return bool(self._pending)
 
     @property
     def ending(self) -> bool:
@@ -138,8 +153,14 @@ class Link(asyncio.Protocol):
                     answer.set_result(value)
         except Exception as error:  # whatever bytes do to pickle: the process is not to be trusted
             reason = " ".join(str(error).split())
-            self._broken = self._broken or f"killed, its answer cannot be read: {reason}"
-            self.process.kill()
+            self.give_up(f"killed, its answer cannot be read: {reason}")
+
+    def give_up(self, how: str) -> None:
+        """Kill it; ``how`` is what its end says, the first time that this is called."""
+        self._broken = self._broken or how
+        self.process.kill()
+        if self._transport is not None:
+            self._transport.abort()  # it may be where not even SIGKILL ends it
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """The process has ended, or is about to."""

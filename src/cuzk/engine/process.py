@@ -21,6 +21,7 @@ from functools import partial
 
 from cuzk.engine.catalogue import Catalogue, Device, PartProof, WholeProof
 from cuzk.engine.channel import MESSAGE_LIMIT
+from cuzk.engine.heartbeat import watch, within
 from cuzk.engine.kept import Kept
 from cuzk.engine.link import Link
 from cuzk.engine.request import Request
@@ -29,6 +30,7 @@ from cuzk.errors import CuzkError, EngineError, WorkerLost
 
 LOG = logging.getLogger("cuzk.worker")
 START_SECONDS = 120.0  # a driver with eight devices takes ten
+SILENCE_SECONDS = 300.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
 WELL_SECONDS = 60.0
 
@@ -36,8 +38,8 @@ WELL_SECONDS = 60.0
 class ProcessWorker:
     """A :class:`cuzk.engine.worker.Worker`. ``threads`` and ``lanes`` are for Catalogue.open.
 
-    ``patience``: seconds that check and load wait for a process that is started again. ``message_limit``: bytes of
-    one message, either way.
+    ``patience``: seconds that check and load wait for a process that is started again. ``silence``: seconds after which
+    one that does not answer a heartbeat is killed. ``message_limit``: bytes of one message, either way.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class ProcessWorker:
         threads: int | None = None,
         lanes: int | None = None,
         patience: float = 10.0,
+        silence: float = SILENCE_SECONDS,
         message_limit: int = MESSAGE_LIMIT,
     ) -> None:
         self.name = name
@@ -58,12 +61,14 @@ class ProcessWorker:
         self._threads = threads
         self._lanes = lanes
         self._patience = patience
+        self._silence = silence
         self._limit = message_limit
         self._link: Link | None = None
         self._kept: Kept | None = None
         self._born = 0.0
         self._changed = asyncio.Event()
         self._revival: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
         self._pause = FIRST_PAUSE
         self._restarts = 0
         self._fault = "not started"
@@ -156,10 +161,10 @@ class ProcessWorker:
         link = await Link.spawn(self.name, self._limit, self._died)
         level = LOG.getEffectiveLevel()
         try:
-            async with asyncio.timeout(START_SECONDS):
-                self._facts = await link.call(
-                    "open", self.device, self._catalogue, self._threads, self._lanes, level
-                )
+            opening = link.call(
+                "open", self.device, self._catalogue, self._threads, self._lanes, level
+            )
+            self._facts = await within(START_SECONDS, opening)
         except BaseException as error:
             await link.close(0)
             if isinstance(error, TimeoutError):
@@ -176,12 +181,15 @@ class ProcessWorker:
         self._born = time.monotonic()
         self._fault = ""
         self._changed.set()
+        self._watch = asyncio.get_running_loop().create_task(watch(link, self._silence))
         LOG.info("%s: process %d works on %s", self.name, link.process.pid, self._facts.title)
 
     def _died(self, link: Link, text: str) -> None:
         if link is not self._link:
             return  # it was about to start: who started it hears
         self._link = self._kept = None
+        if self._watch is not None:
+            self._watch.cancel()
         if self._closed:
             return
         LOG.error("%s", text)
