@@ -279,13 +279,35 @@ def test_nothing_to_do_is_said_in_words(page: Page) -> None:
 
 
 def test_draining_is_announced(page: Page) -> None:
-    page.open(busy())
+    moment = replace(busy(), keys=())
+    page.open(moment)
     assert page.text("#health") == "● serving"
     assert not page.driver.find_element(By.ID, "banner").is_displayed()
-    page.served.show(replace(busy(), draining=True))
+    page.served.show(replace(moment, draining=True))
     page.until(lambda: page.text("#banner").startswith("Draining: it finishes what it has"))
     assert page.text("#health") == "◑ draining"
     assert page.run("return document.getElementById('banner').getAttribute('role')") == "status"
+
+
+def test_what_keeps_proofs_from_being_made_is_said_first(page: Page) -> None:
+    """Before anything else, in the window's name too: who looks at night need not look for it."""
+    away = [replace(key, tier="not ready", fault="gone") for key in busy().keys]
+    moment = replace(busy(), keys=(), queue_limit=100)
+    page.open(moment)
+    assert page.run("return document.title") == "12 · cuzk"
+    down = replace(moment.workers[1], alive=False, fault="its process died (signal 9)")
+    page.served.show(replace(moment, workers=(moment.workers[0], down)))
+    page.until(lambda: page.text("#banner") == "✕ cuda:1 is down")
+    assert page.run("return document.title") == "▲ 12 · cuzk"
+    page.served.show(replace(moment, keys=(away[0], *busy().keys[1:2])))
+    page.until(lambda: page.text("#banner") == f"✕ not ready: {away[0].circuit}")
+    page.served.show(replace(moment, keys=tuple(away), queue_limit=15, draining=True))
+    page.until(lambda: page.text("#banner").endswith("are taken: 12 of 15"))
+    assert "takes nothing more. ✕ not ready: " in page.text("#banner")
+    assert ", … · ▲ nearly as many jobs" in page.text("#banner")
+    page.served.show(moment)
+    page.until(lambda: not page.driver.find_element(By.ID, "banner").is_displayed())
+    assert page.run("return document.title") == "12 · cuzk"
 
 
 def test_a_daemon_that_goes_and_comes_back(page: Page) -> None:
