@@ -165,7 +165,8 @@ def main() -> None:
     parser.add_argument("--reps", type=int, default=5)
     parser.add_argument("--stages", action="store_true")
     options = parser.parse_args()
-    from cuzk.backends.cuda.device import CudaMachine, open_card
+    from cuzk.backends.cuda.cuda_machine import CudaMachine
+    from cuzk.backends.cuda.device import open_card
 
     machine, curve, threads = CudaMachine(open_card(0)), options.curve, thread_count(None)
     ways = {

@@ -112,7 +112,8 @@ def main() -> None:
     parser.add_argument("--reps", type=int, default=2)
     parser.add_argument("--stages", action="store_true")
     options = parser.parse_args()
-    from cuzk.backends.cuda.device import CudaMachine, open_card
+    from cuzk.backends.cuda.cuda_machine import CudaMachine
+    from cuzk.backends.cuda.device import open_card
 
     machine = CudaMachine(open_card(0))
     compare(machine, options.curve)

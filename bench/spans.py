@@ -73,7 +73,8 @@ def main() -> None:
     options = parser.parse_args()
     found = {"host_us": host(options.count)}
     if options.device == "cuda":
-        from cuzk.backends.cuda.device import CudaMachine, open_card
+        from cuzk.backends.cuda.cuda_machine import CudaMachine
+        from cuzk.backends.cuda.device import open_card
 
         machine = CudaMachine(open_card(0))
         found |= {f"{name}_us": us for name, us in device(machine, options.count).items()}

@@ -98,7 +98,8 @@ def main() -> None:
     parser.add_argument("--around", type=int, default=2)
     parser.add_argument("--only", choices=["plain", "tables"])
     options = parser.parse_args()
-    from cuzk.backends.cuda.device import CudaMachine, open_card
+    from cuzk.backends.cuda.cuda_machine import CudaMachine
+    from cuzk.backends.cuda.device import open_card
 
     machine, curve = CudaMachine(open_card(0)), curve_named(options.curve)
     for log_n in options.sizes:

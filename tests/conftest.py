@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cuzk import _core
-from cuzk.backends.cuda.device import CudaMachine, open_card
+from cuzk.backends.cuda.cuda_machine import CudaMachine
+from cuzk.backends.cuda.device import open_card
 from cuzk.backends.cuda.machine import Machine
 from cuzk.curves import CURVES, Curve
 from cuzk.errors import DeviceUnavailable

@@ -57,6 +57,7 @@ NATIVE_FROM = 3  # the lowest rank that may import cuzk._core
 CUDA = {"backends.cuda.device", "backends.cuda.kernels"}  # may import cuda.bindings, when called
 BELOW_MACHINE = {
     "device",
+    "cuda_machine",
     "card",
     "clock",
     "driver",

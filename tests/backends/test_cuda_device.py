@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cuzk.backends.cuda import device, kernels, staging
+from cuzk.backends.cuda import cuda_machine, device, kernels, staging
 from cuzk.backends.cuda.cache import Cache
 from cuzk.backends.cuda.card import Card
-from cuzk.backends.cuda.device import CudaMachine
+from cuzk.backends.cuda.cuda_machine import CudaMachine
 from cuzk.backends.cuda.machine import Memory, Unit
 from cuzk.curves import BLS12_381, Curve
 from cuzk.errors import DeviceUnavailable, KernelError, OutOfMemory
@@ -88,7 +88,7 @@ def test_copies_through_pinned_memory(
     """Lengths in any order, so that pieces lie anywhere in the circle; streams run ahead as they like."""
     monkeypatch.setattr(staging, "COPIERS", threads)
     driver, random = install(FakeDriver(eager=eager), monkeypatch), np.random.default_rng(eager)
-    machine = device.CudaMachine(device.open_card(0))
+    machine = CudaMachine(device.open_card(0))
     lengths = [0, 1, 95, 700, 97, 1023, 1024, 1025, 300, 54321, 2, 2000, 96, 8192]
     rows = [random.integers(0, 256, n, np.uint8) for n in [*lengths, *random.permutation(lengths)]]
     memory = [machine.alloc(len(row)) for row in rows]
@@ -122,7 +122,7 @@ def test_a_copy_that_breaks_off(
     broken = 0
     for nth in range(1, 12):
         driver = install(FakeDriver(eager=nth), monkeypatch)
-        machine = device.CudaMachine(device.open_card(0))
+        machine = CudaMachine(device.open_card(0))
         source, found = np.arange(6000).astype(np.uint8), np.zeros(6000, np.uint8)
         memory, other = machine.alloc(6000), machine.alloc(6000)
         machine.upload(other, source[:200])
@@ -324,4 +324,4 @@ def test_machine_comes_with_the_kernels_of_a_curve(
 
 def test_launches_have_room_for_so_many_arguments() -> None:
     with pytest.raises(KernelError, match=r"expected at most 32 arguments of a kernel, found 33"):
-        device._arguments.filled([0] * 33)
+        cuda_machine._arguments.filled([0] * 33)

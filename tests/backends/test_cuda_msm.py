@@ -11,7 +11,7 @@ from cuzk import _core
 from cuzk.backends import Workload
 from cuzk.backends.cpu import CpuBackend
 from cuzk.backends.cuda import CudaBackend
-from cuzk.backends.cuda.device import CudaMachine
+from cuzk.backends.cuda.cuda_machine import CudaMachine
 from cuzk.curves import BN254, Curve
 from cuzk.errors import KernelError, OutOfMemory
 from cuzk.vectors import Points, Scalars

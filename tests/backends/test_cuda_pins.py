@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from cuzk.backends.cuda.cache import Cache
 from cuzk.backends.cuda.card import Card
-from cuzk.backends.cuda.device import CudaMachine
+from cuzk.backends.cuda.cuda_machine import CudaMachine
 from cuzk.backends.cuda.pins import PORTABLE, READ_ONLY
 from cuzk.errors import KernelError, PinningRefused
 from emulator.driver import FakeDriver

@@ -19,7 +19,7 @@ from circuits import chain, cubic, tangle
 from cuzk.backends import cuda
 from cuzk.backends.cuda import CudaBackend
 from cuzk.backends.cuda.buffers import bases_of
-from cuzk.backends.cuda.device import CudaMachine
+from cuzk.backends.cuda.cuda_machine import CudaMachine
 from cuzk.backends.cuda.machine import Machine, Memory
 from cuzk.backends.cuda.memory import MemoryPlan, share
 from cuzk.circuit import Circuit

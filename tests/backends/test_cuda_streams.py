@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cuzk.backends.cuda.cache import Cache
 from cuzk.backends.cuda.card import Card
-from cuzk.backends.cuda.device import CudaMachine
+from cuzk.backends.cuda.cuda_machine import CudaMachine
 from cuzk.backends.cuda.machine import Memory
 from cuzk.backends.cuda.stream import Block
 from cuzk.errors import KernelError, OutOfMemory

@@ -17,7 +17,7 @@ from cuzk import _core
 from cuzk.backends import Workload
 from cuzk.backends.cuda import CudaBackend, tree
 from cuzk.backends.cuda.buffers import bases_of
-from cuzk.backends.cuda.device import CudaMachine
+from cuzk.backends.cuda.cuda_machine import CudaMachine
 from cuzk.backends.cuda.machine import Machine
 from cuzk.curves import BN254, Curve
 from cuzk.vectors import Points, Scalars

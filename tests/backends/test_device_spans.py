@@ -15,7 +15,7 @@ from cuzk.backends.cuda import clock
 from cuzk.backends.cuda.arrivals import Feeder
 from cuzk.backends.cuda.cache import Cache
 from cuzk.backends.cuda.card import Card
-from cuzk.backends.cuda.device import CudaMachine
+from cuzk.backends.cuda.cuda_machine import CudaMachine
 from cuzk.timeline import Span, Timeline
 from emulator.driver import FakeDriver
 

@@ -17,7 +17,7 @@ from circuits import chain
 from cuzk import _core
 from cuzk.backends.cpu import CpuBackend
 from cuzk.backends.cuda import CudaBackend
-from cuzk.backends.cuda.device import CudaMachine
+from cuzk.backends.cuda.cuda_machine import CudaMachine
 from cuzk.backends.cuda.machine import Machine
 from cuzk.backends.cuda.selftest import fault_of
 from cuzk.curves import BLS12_381, BN254, Curve

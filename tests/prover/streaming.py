@@ -16,7 +16,7 @@ from circuits import chain
 from cuzk import Evaluations
 from cuzk.backends.cuda import CudaBackend, clock, device
 from cuzk.backends.cuda.batches import Sizes
-from cuzk.backends.cuda.device import CudaMachine
+from cuzk.backends.cuda.cuda_machine import CudaMachine
 from cuzk.backends.cuda.staging import Staging
 from cuzk.backends.cuda.streamed import Streaming
 from cuzk.backends.cuda.transfers import Transfers

@@ -23,7 +23,7 @@ from test_endurance import resident_bytes
 
 from circuits import chain
 from cuzk.backends.cuda import CudaBackend
-from cuzk.backends.cuda.device import CudaMachine
+from cuzk.backends.cuda.cuda_machine import CudaMachine
 from cuzk.backends.cuda.machine import Machine
 from cuzk.backends.cuda.transfers import Transfers
 from cuzk.curves import BN254

@@ -1,6 +1,6 @@
 """What the CUDA backend asks of a device: memory, copies and launches in the order of one stream.
 
-Two machines have this shape: :class:`cuzk.backends.cuda.device.CudaMachine` over the CUDA driver, and the
+Two machines have this shape: :class:`cuzk.backends.cuda.cuda_machine.CudaMachine` over the CUDA driver, and the
 emulator of the tests, which runs the same kernel sources compiled by the host's C++ compiler. All work is
 ordered: a call returns when the work is queued; ``download``, ``finish`` and what ``fetch`` returns wait for
 it. ``beside`` gives another stream of the device; between streams nothing is ordered but by ``after``.
