@@ -92,11 +92,18 @@ class Daemon:
 
     def address(self) -> str:
         """Wait for it; stops the benchmark where it ends instead."""
+        return self._last_word(" listens at ")
+
+    def page(self) -> str:
+        """The status page, likewise."""
+        return self._last_word(" status page: ")
+
+    def _last_word(self, after: str) -> str:
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
             ended = self.process.poll() is not None
             for line in self.log().splitlines():
-                if " listens at " in line:
+                if after in line:
                     return line.rpartition(" ")[2]
             if ended:
                 break

@@ -4,6 +4,7 @@
     submit  SubmitProof and AwaitProof, several jobs on the way
     status  GetStatus every 10 ms, on a connection of its own
     push    large messages that are refused
+    porep   PoReps of sparse sectors, as Curio asks for them
     bare    the Prover in this process, in a loop: what a daemon is compared with
 
 Every one is ``python -m bench.serve_load KIND JSON``: the object has what it needs for all commands.
@@ -24,6 +25,7 @@ from typing import Any
 
 import grpc
 
+from bench.serve_sectors import porep
 from cuzk.errors import CuzkError
 from cuzk.formats.snarkjs_json import proof_json, public_json
 from cuzk.prover.session import Prover
@@ -201,7 +203,14 @@ def push(given: Answer) -> Callable[[float], Answer]:
     return work
 
 
-KINDS = {"prove": prove, "submit": submit, "status": status, "push": push, "bare": bare}
+KINDS = {
+    "prove": prove,
+    "submit": submit,
+    "status": status,
+    "push": push,
+    "porep": porep,
+    "bare": bare,
+}
 
 
 def main() -> None:

@@ -2,14 +2,15 @@
 
     a node = the hash of its children where a leaf under it is opened, else an element drawn from
              (seed, tree, level, index)
-    tree D leaves       drawn
+    tree D leaves       drawn, or zeros
     columns             drawn for parents; a challenged node's labels follow from its parents', layer by layer
     tree C leaves       hashes of columns
     tree R_last leaves  last label + data
 
 It passes every check, and its circuits are those of real sectors, with as dense a witness. What it is not: the
 replica id, which would follow from comm_d and thus from the challenges that follow from it, is drawn as well, so
-nobody may check it against a prover id; and only interactive challenges do not depend on the trees.
+nobody may check it against a prover id; and only interactive challenges do not depend on the trees. With an
+*owner* the sector is without data, as committed capacity is: all of tree D is known, and the replica id follows.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from cuzk.filecoin import node_arithmetic as nodes
 from cuzk.filecoin import poseidon
 from cuzk.filecoin.c1 import C1
 from cuzk.filecoin.challenges import porep_challenges
+from cuzk.filecoin.derive import prover_id
+from cuzk.filecoin.derive import replica_id as replica_id_of
 from cuzk.filecoin.openings import Openings
 from cuzk.filecoin.parents import Nodes, parents
 from cuzk.filecoin.registered import SEAL, Challenges, RegisteredProof
@@ -38,6 +41,9 @@ Places = NDArray[np.int64]
 
 Hash = Callable[[Words, int], Words]
 """f(children (n, arity, 4), arity) -> (n, 4)."""
+
+Unknown = Callable[[str, Nodes], Words]
+"""f("D 3", indices (...)) -> (..., 4): nodes of a level that nothing was opened under."""
 
 
 @dataclass(frozen=True)
@@ -68,17 +74,37 @@ class Draw:
 
 
 @dataclass(frozen=True)
+class NoData:
+    """Tree D of a sector of zeros: one value a level, (levels + 1, 4)."""
+
+    values: Words
+
+    @classmethod
+    def of(cls, levels: int) -> NoData:
+        """For so many levels above the leaves."""
+        values = [np.zeros((1, 4), dtype=np.uint64)]
+        for _ in range(levels):
+            values.append(_sha256(np.stack([values[-1], values[-1]], axis=1), 2))
+        return cls(np.concatenate(values))
+
+    def __call__(self, name: str, numbers: Nodes) -> Words:
+        """``name`` ends in the level."""
+        value = self.values[int(name.rpartition(" ")[2])]
+        return np.broadcast_to(value, (*numbers.shape, 4)).copy()
+
+
+@dataclass(frozen=True)
 class SparseTree:
     """A tree of which the ancestors of some leaves are known; ``levels``: their indices, ascending, and values."""
 
     name: str
     arities: tuple[int, ...]
-    draw: Draw
+    draw: Unknown
     levels: list[tuple[Nodes, Words]]
 
     @classmethod
     def of(
-        cls, name: str, arities: tuple[int, ...], draw: Draw, leaves: tuple[Nodes, Words], hashed: Hash
+        cls, name: str, arities: tuple[int, ...], draw: Unknown, leaves: tuple[Nodes, Words], hashed: Hash
     ) -> SparseTree:  # fmt: skip
         """``leaves``: (n,) indices, ascending and distinct, and (n, 4)."""
         tree = cls(name, arities, draw, [leaves])
@@ -117,15 +143,31 @@ class SparseTree:
         return Openings(self.arities, self.values(0, indices), rows, indices, root)
 
 
-def sparse_c1(proof: RegisteredProof, *, seed: int = 1, threads: int = 1) -> C1:
-    """The same for the same seed. FormatError where the challenges are not interactive."""
+@dataclass(frozen=True)
+class Owner:
+    """A storage provider's number, and its sector's."""
+
+    miner: int
+    sector: int
+
+
+def sparse_c1(
+    proof: RegisteredProof, *, seed: int = 1, owner: Owner | None = None, threads: int = 1
+) -> C1:
+    """The same for the same seed and owner. FormatError where the challenges are not interactive."""
     if proof.challenges is not Challenges.INTERACTIVE:
         raise FormatError(
             f"{proof.name}: expected interactive challenges, found {proof.challenges.value} ones, which "
             "follow from the trees"
         )
     draw, shape = Draw(seed), proof.shape
-    replica_id, randomness = draw.node("replica id"), draw.node("seed")
+    ticket, randomness = draw.node("ticket"), draw.node("seed")
+    above: Unknown = draw if owner is None else NoData.of(shape.log2_nodes)
+    replica_id = draw.node("replica id")
+    if owner is not None:
+        comm_d = above(f"D {shape.log2_nodes}", np.zeros(1, dtype=np.uint64)).tobytes()
+        prover = prover_id(owner.miner)
+        replica_id = replica_id_of(prover, owner.sector, ticket, comm_d, proof.porep_id())
     asked = np.stack(
         [
             porep_challenges(proof, replica_id, bytes(32), randomness, k)
@@ -143,8 +185,8 @@ def sparse_c1(proof: RegisteredProof, *, seed: int = 1, threads: int = 1) -> C1:
         return SparseTree.of(name, shape.arities, draw, leaves, hashed)
 
     challenged = np.unique(asked)
-    data = draw("data", challenged)
-    tree_d = SparseTree.of("D", (2,) * shape.log2_nodes, draw, (challenged, data), _sha256)
+    data = above("D 0", challenged)
+    tree_d = SparseTree.of("D", (2,) * shape.log2_nodes, above, (challenged, data), _sha256)
     tree_c = octree("C", (known, poseidon.digests(columns, shape.layers, threads=threads)))
     last = columns[np.searchsorted(known, challenged), -1]
     tree_r = octree("R_last", (challenged, nodes.add(last, data)))
@@ -152,12 +194,12 @@ def sparse_c1(proof: RegisteredProof, *, seed: int = 1, threads: int = 1) -> C1:
     return C1(
         name=f"sparse {shape.name} sector",
         proof=proof,
-        sector_number=None,
+        sector_number=owner.sector if owner else None,
         comm_r=nodes.comm_r(tree_c.root, tree_r.root),
         comm_d=tree_d.root,
         replica_id=replica_id,
         seed=randomness,
-        ticket=draw.node("ticket"),
+        ticket=ticket,
         comm_c=tree_c.root,
         comm_r_last=tree_r.root,
         nodes=asked,

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,12 +21,17 @@ PATIENCE = 30.0  # seconds
 class Served:
     """``log`` is what it said so far, line by line; ``address`` where it listens."""
 
-    def __init__(self, *arguments: str | Path, variables: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str | Path,
+        variables: dict[str, str] | None = None,
+        program: Sequence[str | Path] = COMMAND,
+    ) -> None:
         self.log: list[str] = []
         self._more = threading.Condition()
         self._over = False
         self.process = subprocess.Popen(
-            [*COMMAND, "serve", *map(str, arguments)],
+            [*map(str, program), "serve", *map(str, arguments)],
             env=environment(variables),
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -89,14 +94,19 @@ class Served:
 
 
 @contextmanager
-def serve(*arguments: str | Path, variables: dict[str, str] | None = None) -> Iterator[Served]:
-    """With its end, whatever happens. It listens where nobody else does, if not told otherwise."""
+def serve(
+    *arguments: str | Path,
+    variables: dict[str, str] | None = None,
+    program: Sequence[str | Path] = COMMAND,
+) -> Iterator[Served]:
+    """With its end, whatever happens. It listens where nobody else does, if not told otherwise; ``program`` is
+    the command line's."""
     own: list[str | Path] = []
     if "--listen" not in arguments:
         own += ["--listen", "127.0.0.1:0"]
     if "--status" not in arguments:
         own += ["--status", "127.0.0.1:0"]
-    daemon = Served(*own, *arguments, variables=variables)
+    daemon = Served(*own, *arguments, variables=variables, program=program)
     try:
         yield daemon
     finally:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from made_posts import RANDOMNESS, made_sector
 from own_files import own_files, params_file
-from twice import Twice
+from twice import Twice, begun
 
 from cuzk.catalogue import Catalogue
 from cuzk.config import CircuitSettings, FilecoinSettings
@@ -38,14 +38,6 @@ async def until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < end
         await asyncio.sleep(0.005)
-
-
-def begun(place: Path) -> list[tuple[int, int]]:
-    """(partition, process) in order."""
-    if not (place / "begun").exists():
-        return []
-    lines = (place / "begun").read_text().splitlines()
-    return [(int(a), int(b)) for a, b in (line.split() for line in lines)]
 
 
 async def killed_in_the_second(

@@ -21,6 +21,14 @@ from cuzk.engine.request import Request
 PATIENCE = 60.0
 
 
+def begun(place: Path) -> list[tuple[int, int]]:
+    """(partition, process) in order."""
+    if not (place / "begun").exists():
+        return []
+    lines = (place / "begun").read_text().splitlines()
+    return [(int(a), int(b)) for a, b in (line.split() for line in lines)]
+
+
 @dataclass(frozen=True)
 class Twice:
     """Picklable."""
