@@ -21,7 +21,7 @@ def test_a_worker_that_is_stopped_costs_no_proof(tmp_path: Path) -> None:
     """It is killed after ``devices.patience``; the job ends on the one that is started in its place."""
     key, witness = slow_files()
     (tmp_path / "cuzk.toml").write_text('[devices]\npatience = "5s"\nuse = ["cpu"]\nthreads = 1\n')
-    given = ["--config", tmp_path / "cuzk.toml", "--state", tmp_path / "state"]
+    given: list[str | Path] = ["--config", tmp_path / "cuzk.toml", "--state", tmp_path / "state"]
     with (
         serve(*given, "--circuit", f"c={key}") as served,
         Client(served.address, timeout=60) as client,
