@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from cuzk.engine.catalogue import (
@@ -40,10 +41,10 @@ def gib(sizes: dict[str, int]) -> dict[str, int]:
 
 
 class ScriptedCatalogue:
-    """Circuits by id; a request names its own by the field circuit_id."""
+    """Circuits by id; a request names its own by the field circuit_id. What a test changes in them is its own."""
 
     def __init__(self, circuits: dict[str, Circuit]) -> None:
-        self.circuits = circuits
+        self.circuits = deepcopy(circuits)
         self.gone = False
 
     def entries(self) -> list[CircuitEntry]:
