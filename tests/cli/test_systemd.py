@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from cuzk.cli.systemd import Lines, Systemd, manager, to_journal
+import cuzk.cli.app as app
+from cuzk.cli import serve
+from cuzk.cli.systemd import Lines, Systemd, manager
+from cuzk.cli.terminal import to_journal
 
 EVENT = logging.makeLogRecord(
     {"name": "cuzk.engine", "levelname": "WARNING", "msg": "job %s", "args": ("evil\n<3>\x1b[2J",)}
@@ -79,3 +82,33 @@ def test_the_watchdog_of_another_process_is_not_ours(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("WATCHDOG_USEC", "60000000")
     monkeypatch.setenv("WATCHDOG_PID", "1")
     assert manager().watchdog == 0.0
+
+
+def test_the_line_of_an_error_has_its_priority_in_a_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``journalctl -p warning`` showed why a daemon's work failed, and not why it had not started."""
+    with stderr_to(tmp_path / "log") as stream:
+        monkeypatch.setenv("JOURNAL_STREAM", stream)
+        assert app.run(["serve", "--config", str(tmp_path / "none.toml")]) == 2
+    (line,) = (tmp_path / "log").read_text().splitlines()
+    assert line.startswith(f"<3>cuzk: {tmp_path / 'none.toml'}: expected a file of settings")
+
+
+def test_a_bug_that_ends_the_daemon_has_it_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not status 2, with which the unit leaves it as it is: the journal may hold accepted jobs."""
+
+    async def broken(*_: object) -> int:
+        raise ZeroDivisionError("why")
+
+    monkeypatch.setattr(serve, "run_daemon", broken)
+    monkeypatch.setattr(serve, "start_log", lambda _: None)  # the log is the test's
+    monkeypatch.setattr(serve, "limit_process", lambda: None)
+    with redirect_stderr(tmp_path.joinpath("log").open("w")) as stderr:
+        status = app.run(["serve", "--state", str(tmp_path / "state"), "--device", "cpu"])
+        stderr.close()
+    assert status == 3
+    assert "this is a bug" in caplog.text
+    assert "ZeroDivisionError: why" in (tmp_path / "log").read_text()

@@ -22,10 +22,11 @@ import click
 
 from cuzk import _core
 from cuzk.cli.environment import Environment, apply_environment, debugging, quiet_blas, quiet_grpc
-from cuzk.cli.terminal import one_line, say, silence
+from cuzk.cli.terminal import one_line, say, silence, to_journal
 from cuzk.errors import CuzkError
 
 INTERRUPTED = 130
+AS_ERROR = "<3>"  # a line's priority, where a journal reads it
 MODULES = {
     "await": "client",
     "bench": "bench",
@@ -170,7 +171,7 @@ def _explain(error: Exception) -> tuple[int, str, str]:
 
 def _fail(status: int, code: str, message: str, as_json: bool) -> int:
     message = one_line(message)
-    say(f"cuzk: {message}", error=True)
+    say(f"{AS_ERROR if to_journal() else ''}cuzk: {message}", error=True)
     if as_json:
         with suppress(CuzkError):  # standard output itself may be what failed
             say(json.dumps({"error": {"code": code, "message": message}}))

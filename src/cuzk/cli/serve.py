@@ -23,7 +23,7 @@ from cuzk.engine.catalogue import CircuitEntry
 from cuzk.engine.engine import Engine
 from cuzk.engine.journal import Journal
 from cuzk.engine.process import ProcessWorker
-from cuzk.errors import FormatError
+from cuzk.errors import CuzkError, FormatError, InternalError
 from cuzk.server.daemon import run_daemon
 
 LOG = logging.getLogger("cuzk.serve")
@@ -106,6 +106,14 @@ def serve_command(
         left = serve(settings, catalogue)
     except KeyboardInterrupt:  # before the daemon hears signals by itself
         left = 0
+    except (CuzkError, MemoryError):
+        raise
+    except Exception as error:  # not status 2: after that a service manager does not start it again
+        LOG.exception("the daemon failed: this is a bug")
+        kind = type(error).__name__
+        raise InternalError(
+            f"internal error: {kind}: {error}; what was accepted is in the journal: start it again"
+        ) from error
     if left:
         LOG.warning("ended; %d jobs are unfinished: the next start goes on with them", left)
     else:

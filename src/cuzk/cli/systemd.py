@@ -9,10 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import sys
 from dataclasses import dataclass
 
-from cuzk.cli.terminal import one_line
+from cuzk.cli.terminal import one_line, to_journal
 from cuzk.server.daemon import Manager
 
 PRIORITIES = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
@@ -57,16 +56,6 @@ class Lines(logging.Formatter):
             return f"<{PRIORITIES.get(record.levelname, 6)}>{record.name}: {text}"
         when = self.formatTime(record, "%Y-%m-%d %H:%M:%S")
         return f"{when} {record.levelname.lower()} {record.name}: {text}"
-
-
-def to_journal() -> bool:
-    """Whether standard error is the journal's own stream, as systemd says."""
-    said = os.environ.get("JOURNAL_STREAM", "")
-    try:
-        found = os.fstat(sys.stderr.fileno())
-    except (OSError, ValueError, AttributeError):  # closed, or no file
-        return False
-    return said == f"{found.st_dev}:{found.st_ino}"
 
 
 def start_log(level: str) -> None:

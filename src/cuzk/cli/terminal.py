@@ -35,6 +35,16 @@ def answer(value: object, lines: Iterable[str], *, as_json: bool) -> None:
     say(json.dumps(value, indent=2) if as_json else "\n".join(lines))
 
 
+def to_journal() -> bool:
+    """Whether standard error is the journal's own stream, as systemd says."""
+    said = os.environ.get("JOURNAL_STREAM", "")
+    try:
+        found = os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):  # closed, or no file
+        return False
+    return said == f"{found.st_dev}:{found.st_ino}"
+
+
 def one_line(message: str) -> str:
     """Line breaks and control characters (a file's name may hold them) made visible."""
     line = " ".join(message.split())

@@ -30,6 +30,7 @@ from cuzk.server.web_server import serve_web
 
 LOG = logging.getLogger("cuzk.serve")
 GRACE = 2.0  # seconds that answers have which are there when the work is
+ENDED = 60.0  # seconds after a drain in which all is closed and the process has ended
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -112,7 +113,8 @@ async def _serve(
     grace = 0.0
     try:
         await signals.first.wait()
-        manager.say("STOPPING=1")
+        patience = int((settings.daemon.drain + ENDED) * 1e6)
+        manager.say(f"STOPPING=1\nEXTEND_TIMEOUT_USEC={patience}")  # where its own limit is shorter
         rpc.drain()
         if await _before(engine.drain(settings.daemon.drain), signals.second):
             grace = GRACE

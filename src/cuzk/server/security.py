@@ -5,6 +5,7 @@ The token comes along as ``authorization: Bearer TOKEN`` with every call, health
 
 from __future__ import annotations
 
+import os
 import secrets
 import ssl
 import stat
@@ -96,4 +97,7 @@ def _private(path: Path, forbidden: int, wanted: str) -> None:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, PermissionError):
+        user = os.geteuid()
+        return f"no permission for the daemon's user ({user}); `chown {user}` it, as its mode is for its owner"
     return getattr(error, "strerror", None) or str(error)
