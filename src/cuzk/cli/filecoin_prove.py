@@ -118,7 +118,6 @@ def prove_command(
             threads=threads,
             memory=memory,
             insecure_key=insecure_key,
-            lanes=1,  # partitions follow one another
             on_phase=steps.phase,
             on_partition=steps.partition,
         ) as prover:

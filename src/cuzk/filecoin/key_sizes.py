@@ -50,8 +50,13 @@ def proving_bytes(circuit: CircuitShape) -> int:
     Rows are evaluated from the circuit's templates. A GPU has them, written out one matrix after the other while
     nothing else is in the host's memory but the key.
     """
-    vectors = SCALAR_BYTES * ((4 << circuit.log_domain) + circuit.inputs + circuit.aux)
+    vectors = (4 * SCALAR_BYTES << circuit.log_domain) + witness_bytes(circuit)
     return PROCESS_BYTES + params_bytes(circuit) + vectors
+
+
+def witness_bytes(circuit: CircuitShape) -> int:
+    """All wires."""
+    return SCALAR_BYTES * (circuit.inputs + circuit.aux)
 
 
 def setup_bytes(circuit: CircuitShape) -> int:
@@ -91,6 +96,20 @@ def proving_layout(source: Source) -> ParamsLayout:
 def expect_proving(circuit: CircuitShape, limit: int | None = None) -> None:
     """OutOfMemory where a proof does not fit."""
     expect_memory(proving_bytes(circuit), circuit, "a proof", limit)
+
+
+def one_at_a_time(circuit: CircuitShape, limit: int | None = None) -> str:
+    """Why memory has no room for the next witness beside a proof; nothing where it has."""
+    try:
+        expect_memory(
+            proving_bytes(circuit) + witness_bytes(circuit),
+            circuit,
+            "a proof beside the next witness",
+            limit,
+        )
+    except OutOfMemory as error:
+        return f"each witness was made after the proof before it: {error}"
+    return ""
 
 
 def expect_memory(needed: int, circuit: CircuitShape, what: str, limit: int | None = None) -> None:

@@ -2,22 +2,25 @@
 
     vanilla proofs --check--> Task --programs--> witness --Prover--> 192 bytes, for one partition after the other
 
-A partition's witness is made when the one before it was proved: one of them is in memory at a time. The key stays
-with the Prover, over partitions and over tasks.
+A partition's witness is made while a GPU proves the one before it, where memory has room for two of them; else, and
+on a CPU, whose cores and memory both would share, when that one was proved. The key stays with the Prover, over
+partitions and over tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 import numpy as np
 
 from cuzk.backends import Backend
-from cuzk.errors import CircuitError, FormatError, ProofError
-from cuzk.filecoin.key_sizes import expect_points, expect_proving
+from cuzk.errors import CircuitError, CuzkError, FormatError, ProofError
+from cuzk.filecoin.key_sizes import expect_points, expect_proving, one_at_a_time, witness_bytes
+from cuzk.filecoin.overlap import BESIDE, Overlap, Phases
 from cuzk.filecoin.proof_bytes import write_proofs
 from cuzk.filecoin.staged import StagedPartition, expect_staged_for
 from cuzk.filecoin.statement import Statement
@@ -32,7 +35,7 @@ from cuzk.groth16 import Proof, ProvingKey
 from cuzk.prover.devices import thread_count
 from cuzk.prover.forget import Forgetting
 from cuzk.prover.report import Report, Stopwatch
-from cuzk.prover.session import Prover, Result
+from cuzk.prover.session import Prover
 from cuzk.timeline import Span, Timeline, ordered
 from cuzk.vectors import Scalars
 from cuzk.verifier import Verifier
@@ -40,7 +43,10 @@ from cuzk.verifier import Verifier
 
 @dataclass(frozen=True)
 class WholeProof:
-    """Verified bytes, and how they came about: ``milliseconds`` of "witness", "prove", "verify" and "total"."""
+    """Verified bytes, and how they came about: ``milliseconds`` of "witness", "prove", "verify" and "total".
+
+    The first two are sums over partitions, waiting for a turn included: more than the total where partitions overlap.
+    """
 
     data: bytes
     reports: tuple[Report, ...]
@@ -67,7 +73,8 @@ class CircuitProver:
     """Proves with one circuit's key on one device; parameters as :class:`cuzk.prover.session.Prover` has them.
 
     ``prove`` makes a whole proof; ``partition`` and ``whole`` its parts, from several threads, in any order.
-    ``on_partition`` is called with the number of each partition as it begins. OutOfMemory, before any work, where the
+    ``on_partition`` is called with the number of each partition as it begins, ``on_phase`` hears of the one that began
+    last, both from one thread at a time. OutOfMemory, before any work, where the
     key and a proof's vectors do not fit in this machine's memory or in the limit.
     """
 
@@ -91,8 +98,8 @@ class CircuitProver:
             key = Source.open(key, "a .params file")
             expect_points(circuit, key)
         self._circuit = circuit
-        self._threads = thread_count(threads)
-        self._on_phase, self._on_partition = on_phase, on_partition
+        self._threads, self._memory = thread_count(threads), memory
+        self._phases, self._on_partition = Phases(on_phase), on_partition
         self._prover = Prover(
             key,
             circuit=constraint_system(circuit),
@@ -103,7 +110,7 @@ class CircuitProver:
             insecure_key=insecure_key,
             repeated=repeated,
             lanes=lanes,
-            on_phase=on_phase,
+            on_phase=self._phases,
         )
         self._verifier = Verifier(self._prover.key.vk, insecure_key=True, threads=self._threads)
 
@@ -120,13 +127,16 @@ class CircuitProver:
     def prove(self, task: Task) -> WholeProof:
         """The proof of all partitions. ProofError where one failed its verification and was withheld."""
         self._expect_circuit(task)
-        watch = Stopwatch(self.timeline, self._on_phase)
+        watch = Stopwatch(self.timeline, self._phases)
         with Forgetting(), watch("total"):
-            results = [self._partition(task, k, watch) for k in range(task.proof.partitions)]
-            data = write_proofs([result.proof for result in results], task.proof)
+            parts = self._partitions(task)
+            for part in parts:
+                for name, spent in part.milliseconds.items():
+                    watch.add(name, spent)
+            data = write_proofs([part.proof for part in parts], task.proof)
             with watch("verify"):
                 self._expect_valid(task.statement, data)
-        return WholeProof(data, tuple(result.report for result in results), watch.milliseconds)
+        return WholeProof(data, tuple(part.report for part in parts), watch.milliseconds)
 
     def stage(self, task: Task, number: int) -> StagedPartition:
         """A partition's witness, made, compared with the statement and checked: all that needs no device.
@@ -136,7 +146,7 @@ class CircuitProver:
         """
         self._expect_partition(task, number)
         with Forgetting():
-            return self._staged(task, number, None)
+            return self._staged(task, number, heard=False)
 
     def partition(
         self, task: Task, number: int, staged: StagedPartition | None = None
@@ -149,12 +159,9 @@ class CircuitProver:
         self._expect_partition(task, number)
         if staged is not None:
             expect_staged_for(staged, task, number)
-        watch = Stopwatch(self.timeline, self._on_phase)
         with Forgetting():
-            if self._on_partition:
-                self._on_partition(number)
-            result = self._proved(staged or self._staged(task, number, self._on_phase), watch)
-        return PartitionProof(result.proof, result.report, watch.milliseconds, result.spans)
+            self._begins(number)
+            return self._proved(staged or self._staged(task, number))
 
     def whole(self, task: Task, parts: Sequence[bytes]) -> bytes:
         """The partitions' proofs, 192 bytes each, as one, verified from public data by the CPU.
@@ -202,28 +209,67 @@ class CircuitProver:
                 f"{reason}"
             )
 
-    def _partition(self, task: Task, number: int, watch: Stopwatch) -> Result:
-        """A call of its own, so that its witness is gone before the next one is made."""
-        if self._on_partition:
-            self._on_partition(number)
-        return self._proved(self._staged(task, number, self._on_phase), watch)
+    def _partitions(self, task: Task) -> list[PartitionProof]:
+        numbers = range(task.proof.partitions)
+        if len(numbers) == 1 or not self._on_device():
+            return [self._partition(task, number) for number in numbers]
+        more = witness_bytes(self._circuit)
+        if note := one_at_a_time(self._circuit, self._memory):
+            return [_noted(self._partition(task, number), note) for number in numbers]
+        return [_planned(part, more) for part in self._overlapped(task, numbers)]
 
-    def _staged(
-        self, task: Task, number: int, on_phase: Callable[[str], None] | None
-    ) -> StagedPartition:
-        watch = Stopwatch(self.timeline, on_phase)
+    def _overlapped(self, task: Task, numbers: Iterable[int]) -> list[PartitionProof]:
+        """Each proof on a thread, while this one makes the next witness."""
+        overlap, found = Overlap[PartitionProof](self._phases, self._on_partition), []
+        with overlap, overlap:  # twice: if an interrupt cuts one exit short, there is another
+            for number in numbers:
+                while len(overlap) >= (BESIDE if self._on_device() else 1):
+                    found.append(overlap.take())
+                if not overlap:
+                    self._begins(number)
+                try:
+                    overlap.begin(number, self._making(task, number, heard=not overlap))
+                except CuzkError:
+                    while overlap:  # an error of a partition before this one comes first
+                        overlap.take()
+                    raise
+            while overlap:
+                found.append(overlap.take())
+        return found
+
+    def _making(self, task: Task, number: int, *, heard: bool) -> Callable[[], PartitionProof]:
+        """The proof of a witness that is there, which nothing else holds."""
+        return partial(self._proved, self._staged(task, number, heard=heard))
+
+    def _partition(self, task: Task, number: int) -> PartitionProof:
+        """A call of its own, so that its witness is gone before the next one is made."""
+        self._begins(number)
+        return self._proved(self._staged(task, number))
+
+    def _staged(self, task: Task, number: int, *, heard: bool = True) -> StagedPartition:
+        watch = Stopwatch(self.timeline, self._phases if heard else None)
         with self.timeline.about(partition=number) as spans:
             with watch("witness"):
                 witness = self._witness(task, number)
             ready = self._prover.ready(witness)
         return StagedPartition(task, number, ready, watch.milliseconds["witness"], tuple(spans))
 
-    def _proved(self, staged: StagedPartition, watch: Stopwatch) -> Result:
+    def _proved(self, staged: StagedPartition) -> PartitionProof:
         """With all spans of the partition."""
+        watch = Stopwatch(self.timeline, self._phases)
         watch.add("witness", staged.milliseconds)
         with self.timeline.about(partition=staged.number) as spans, watch("prove"):
             result = self._prover.prove(staged.ready)
-        return replace(result, spans=ordered([*staged.spans, *spans, *result.spans]))
+        found = ordered([*staged.spans, *spans, *result.spans])
+        return PartitionProof(result.proof, result.report, watch.milliseconds, found)
+
+    def _begins(self, number: int) -> None:
+        if self._on_partition:
+            self._on_partition(number)
+
+    def _on_device(self) -> bool:
+        """Whether the host is free while a proof is computed."""
+        return self._prover.standing.device != "cpu"
 
     def _witness(self, task: Task, partition: int) -> Scalars:
         """All wires; the public ones must be those that a verifier derives."""
@@ -236,6 +282,18 @@ class CircuitProver:
                 f"follows from the statement, found another in the witness"
             )
         return wires
+
+
+def _noted(part: PartitionProof, note: str) -> PartitionProof:
+    transfers = [*part.report.transfers, note]
+    return replace(part, report=replace(part.report, transfers=transfers))
+
+
+def _planned(part: PartitionProof, more: int) -> PartitionProof:
+    """Its plan counts the witness of the next one."""
+    return replace(
+        part, report=replace(part.report, planned_bytes=part.report.planned_bytes + more)
+    )
 
 
 def prove(
