@@ -72,6 +72,14 @@ def test_it_may_write_where_the_documented_settings_and_its_home_are() -> None:
     assert found["ProtectSystem"] == ["strict"]
 
 
+def test_curio_s_settings_have_the_same_journal() -> None:
+    """Who goes from one example to the other would leave accepted jobs in a folder that nobody reads."""
+    section = PAGE.partition("### For Curio")[2].partition("\n### ")[0]
+    (block,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
+    read = validated(tomllib.loads(block), Path("/etc/cuzk"), "the document")
+    assert read.daemon.state == documented().daemon.state
+
+
 def test_a_stop_is_longer_than_a_drain() -> None:
     assert seconds("TimeoutStopSec") >= Settings().daemon.drain + ENDED
     assert unit()["KillMode"] == [
