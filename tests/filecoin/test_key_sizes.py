@@ -1,10 +1,15 @@
 """Sizes of parameter files, from counts of circuits, against those that are known of the published files."""
 
 import pytest
-from own_files import circuit
+from own_files import circuit, params_file
 
+from cuzk.catalogue.key_facts import KeyFacts
+from cuzk.catalogue.needs import estimate
+from cuzk.curves import BLS12_381
+from cuzk.errors import CircuitError, OutOfMemory
 from cuzk.filecoin import key_sizes
 from cuzk.filecoin.parameters import parameters_named
+from cuzk.filecoin.prove import CircuitProver
 
 
 @pytest.mark.parametrize(
@@ -48,3 +53,25 @@ def test_sections_in_megabytes() -> None:
 )
 def test_names_of_circuits_and_of_proof_types(text: str, circuit_name: str) -> None:
     assert parameters_named(text).circuit == circuit_name
+
+
+def test_a_gpu_needs_less_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the service reckons with for a host that has a GPU, 53.4 GiB, is enough; a CPU wants 64."""
+    shape, key = circuit("porep-32GiB"), params_file("window-2KiB")
+    needs = estimate(
+        KeyFacts(
+            BLS12_381, "porep", shape.inputs + shape.aux, shape.log_domain, (), key_sizes.params_bytes(shape), True,
+            circuit_terms=sum(shape.terms), evaluated=True,
+        ),
+        "cuda:0",
+    )  # fmt: skip
+    host = needs.key["host"] + needs.partition["host"]
+    assert host >> 30 == 53
+    monkeypatch.setattr(key_sizes, "installed_bytes", lambda: host)
+    for device in ("cpu", "auto"):
+        with pytest.raises(OutOfMemory, match="porep-32GiB: a proof needs 68759090776 bytes"):
+            CircuitProver(shape, key, insecure_key=True, device=device)
+    with pytest.raises(CircuitError, match="the key of another circuit"):  # memory is no reason
+        CircuitProver(shape, key, insecure_key=True, device="cuda:0")
+    with pytest.raises(OutOfMemory, match="the limit is 50000000000"):
+        CircuitProver(shape, key, insecure_key=True, device="cuda:0", memory=50_000_000_000)

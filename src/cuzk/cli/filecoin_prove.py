@@ -106,7 +106,7 @@ def prove_command(
         task = _task(inputs, statement, miner, sector, thread_count(threads))
         path = locate_key(task.proof, "params", params, key)
         shape = circuit(task.proof)
-        expect_proving(shape, memory)
+        expect_proving(shape, memory, device=allowed)
         expect_points(shape, path)  # before its digest, which takes a minute for the largest
         trust = {"named": key is not None, "insecure": insecure_key}
         file = trust_key(task.proof, path, "params", digest=key_digest, **trust)

@@ -11,6 +11,8 @@ from cuzk.prover.plan import PROCESS_BYTES, installed_bytes
 
 COUNT_BYTES = 4
 SCALAR_BYTES = 32
+TERM_BYTES = 8
+ROW_BYTES = 8
 
 
 def vk_bytes(circuit: CircuitShape) -> int:
@@ -43,15 +45,17 @@ def params_bytes(circuit: CircuitShape) -> int:
     return vk_bytes(circuit) + len(sections) * COUNT_BYTES + sum(sections.values())
 
 
-def proving_bytes(circuit: CircuitShape) -> int:
-    """Memory to prove: points (converted as they are read, piece by piece), four vectors over the
+def proving_bytes(circuit: CircuitShape, *, on_gpu: bool = False) -> int:
+    """Host memory to prove: points (converted as they are read, piece by piece), four vectors over the
     domain, a witness.
 
-    Rows are evaluated from the circuit's templates. A GPU has them, written out one matrix after the other while
-    nothing else is in the host's memory but the key.
+    Rows are evaluated from the circuit's templates. A GPU has rows and vectors: the host the points, a witness, and
+    while the key is loaded the largest matrix, written out.
     """
-    vectors = (4 * SCALAR_BYTES << circuit.log_domain) + witness_bytes(circuit)
-    return PROCESS_BYTES + params_bytes(circuit) + vectors
+    beside = SCALAR_BYTES * (4 << circuit.log_domain)
+    if on_gpu:
+        beside = TERM_BYTES * max(circuit.terms) + ROW_BYTES * ((1 << circuit.log_domain) + 1)
+    return PROCESS_BYTES + params_bytes(circuit) + beside + witness_bytes(circuit)
 
 
 def witness_bytes(circuit: CircuitShape) -> int:
@@ -93,9 +97,10 @@ def proving_layout(source: Source) -> ParamsLayout:
     return layout
 
 
-def expect_proving(circuit: CircuitShape, limit: int | None = None) -> None:
-    """OutOfMemory where a proof does not fit."""
-    expect_memory(proving_bytes(circuit), circuit, "a proof", limit)
+def expect_proving(circuit: CircuitShape, limit: int | None = None, *, device: str = "cpu") -> None:
+    """OutOfMemory where a proof does not fit; with "auto" it must fit the CPU, too."""
+    needed = proving_bytes(circuit, on_gpu=device.startswith("cuda"))
+    expect_memory(needed, circuit, "a proof", limit)
 
 
 def one_at_a_time(circuit: CircuitShape, limit: int | None = None) -> str:

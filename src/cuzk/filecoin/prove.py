@@ -93,7 +93,7 @@ class CircuitProver:
         on_phase: Callable[[str], None] | None = None,
         on_partition: Callable[[int], None] | None = None,
     ) -> None:
-        expect_proving(circuit, memory)
+        expect_proving(circuit, memory, device=device if isinstance(device, str) else device.name)
         if not isinstance(key, ProvingKey):
             key = Source.open(key, "a .params file")
             expect_points(circuit, key)
