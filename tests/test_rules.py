@@ -68,6 +68,7 @@ BELOW_MACHINE = {
     "queues",
     "kernels",
     "cache",
+    "occupancy",
 }  # of backends/cuda
 KNOW_GPUS = {"backends", "doctor", "bench"}  # may import backends.cuda at their top
 NATIVE_TOO = {"membership"}  # and what the readers and the verifier share

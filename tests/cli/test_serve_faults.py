@@ -119,8 +119,11 @@ def total(client: Client) -> Counter[str]:
 
 
 def owners(client: Client) -> list[str]:
-    """Of memory: keys apart."""
-    return [owner for owner in _held(client) if not owner.startswith("key ")]
+    """Of memory: keys and what processes take apart."""
+    found = [owner for owner in _held(client) if not owner.startswith("key ")]
+    processes = {"process of the daemon", "process on cpu"}
+    assert processes <= {*found}
+    return [owner for owner in found if owner not in processes]
 
 
 def test_3_one_id_from_many_clients_is_one_job(daemon: Served, client: Client) -> None:

@@ -18,6 +18,7 @@ class DeviceMemory:
 
     def __init__(self, memory: int) -> None:
         self.memory, self.others = memory, 0
+        self.context = 0  # what this process has beside its pool
         self.blocks: dict[int, NDArray[np.uint8]] = {}
         self.reserved = 0  # what the pool took from the device
         self._freed: list[Piece] = []  # by frees that their streams have not come to
@@ -43,7 +44,7 @@ class DeviceMemory:
         return sum(block.nbytes - 256 for block in self.blocks.values())
 
     def _cuMemGetInfo(self) -> Answer:
-        return self.memory - self.others - self.reserved, self.memory
+        return self.memory - self.others - self.context - self.reserved, self.memory
 
     def _cuMemAllocFromPoolAsync(self, nbytes: int, pool: Any, stream: Stream) -> Any:
         """What its own stream has given back at once, that of others when they have come to it."""

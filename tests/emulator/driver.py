@@ -32,6 +32,7 @@ from emulator.answers import OK, Answer, status
 from emulator.copies import Copies
 from emulator.device_memory import DeviceMemory
 from emulator.faults import Fault, What, interrupt_caller, uninterrupted
+from emulator.nvml import FakeNvml
 from emulator.streams import Event, Stream, Wait
 
 STATIC_SHARED = (
@@ -317,6 +318,7 @@ def install(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
         return codes
 
     monkeypatch.setattr(device, "_bindings", lambda: driver)
+    monkeypatch.setattr(device, "_nvml", lambda: FakeNvml(driver))
     monkeypatch.setattr(device, "_cards", {})
     monkeypatch.setattr(kernel_sources, "build_all", build_all)
     return driver

@@ -40,6 +40,7 @@ class ScriptedWorker:
         self.name = self.device = name
         self.catalogue = catalogue
         self.total = gib(total or {})
+        self.overhead: dict[str, dict[str, int]] = {}
         self.on_lost: Callable[[str], None] = print
         self.events: list[tuple[float, str, str, int]] = []
         self.wrong: list[str] = []
@@ -62,7 +63,8 @@ class ScriptedWorker:
 
     def health(self) -> Health:
         return Health(
-            self._alive, 4711, 12, f"scripted {self.name}", self.total, self.total, self._restarts, self._fault
+            self._alive, 4711, 12, f"scripted {self.name}", self.total, self.total, self._restarts, self._fault,
+            self.overhead if self._alive else {},
         )  # fmt: skip
 
     def die(self, reason: str = "killed by signal 7 (SIGBUS)") -> None:

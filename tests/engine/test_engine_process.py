@@ -18,7 +18,7 @@ from cuzk.engine.process import ProcessWorker
 from cuzk.engine.request import Request
 from cuzk.errors import FormatError
 
-POLICY = EnginePolicy(limits={"host": 100_000}, losses=2)
+POLICY = EnginePolicy(limits={"host": 1 << 30}, losses=2)
 
 
 @asynccontextmanager

@@ -6,11 +6,13 @@ import platform
 import re
 from pathlib import Path
 
-from cuzk.engine.catalogue import Device
+from cuzk.engine.catalogue import OTHERS, Device
 from cuzk.errors import DeviceUnavailable
 from cuzk.prover.devices import thread_count
 
 CPUINFO = Path("/proc/cpuinfo")
+CONTEXT = "context"
+"""What this process has of a GPU's memory whatever it proves: the driver's state, kernels and their stacks."""
 
 
 def device_named(name: str) -> Device:
@@ -32,8 +34,15 @@ def device_named(name: str) -> Device:
     which = match[1] or "0"
     card = device.open_card(device.ordinal_of(which) if which.startswith("GPU-") else int(which))
     card.enter()  # this may be a thread of its own
-    facts = card.facts
-    return Device(facts.title, {facts.name: facts.total_bytes}, {facts.name: card.free_bytes()})
+    facts, taken = card.facts, card.occupancy()
+    if taken.own is None:
+        overhead = {f"{CONTEXT} and {OTHERS}": taken.others}
+    else:
+        overhead = {CONTEXT: taken.own, OTHERS: taken.others}
+    name = facts.name
+    return Device(
+        facts.title, {name: facts.total_bytes}, {name: card.free_bytes()}, {name: overhead}
+    )
 
 
 def _cpu_title() -> str:

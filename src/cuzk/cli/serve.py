@@ -22,6 +22,7 @@ from cuzk.config.reading import settings as validated
 from cuzk.engine.catalogue import CircuitEntry
 from cuzk.engine.engine import Engine
 from cuzk.engine.journal import Journal
+from cuzk.engine.limits import resident_bytes
 from cuzk.engine.process import ProcessWorker
 from cuzk.errors import CuzkError, FormatError, InternalError
 from cuzk.server.daemon import run_daemon
@@ -186,7 +187,13 @@ def serve(settings: Settings, catalogue: Catalogue) -> int:
                 LOG.warning("circuit %s: NOT READY: %s", entry.id, entry.fault)
             else:
                 LOG.info("circuit %s: %s, %s", entry.id, entry.key, size(entry.key_bytes))
-        engine = Engine(catalogue, workers, journal, policy(settings, catalogue, devices, limits))
+        engine = Engine(
+            catalogue,
+            workers,
+            journal,
+            policy(settings, catalogue, devices, limits),
+            resident=resident_bytes,
+        )
         return asyncio.run(run_daemon(engine, journal, settings, manager()))
     finally:
         journal.close()

@@ -99,7 +99,8 @@ class Actions:
             return
         held = station.keys[job.circuit]
         owner = live.partition_owner(number)
-        if not self.state.reserve(owner, held.needs.partition, critical=live.critical):
+        needs = self.state.shared_out(held.needs).partition
+        if not self.state.reserve(owner, needs, critical=live.critical):
             return
         part, now = job.partitions[number], self.state.clock()
         if not live.first_partition:

@@ -12,6 +12,9 @@ from typing import Any, Protocol
 
 from cuzk.engine.request import Request
 
+OTHERS = "other programs"
+"""Those that share a device with this service."""
+
 
 @dataclass(frozen=True)
 class Route:
@@ -72,6 +75,9 @@ class Device:
     total: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the memories that only this device has: {"cuda:0": ...}."""
     free: Mapping[str, int] = field(default_factory=dict)
+    overhead: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Bytes of each memory that are taken whatever is proved, by what: {"cuda:0": {"context": ..., OTHERS: ...}};
+    where a driver cannot tell others from something, "... and other programs" are both."""
 
 
 class OpenCircuit(Protocol):

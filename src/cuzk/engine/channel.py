@@ -41,10 +41,12 @@ ANSWERS = {
 
 @dataclass(frozen=True)
 class Vitals:
-    """Of a worker's process and its device: bytes resident, bytes free in each of the device's memories."""
+    """Of a worker's process and its device: bytes resident, bytes free in each of the device's memories, and those taken
+    whatever is proved."""
 
     resident: int = 0
     free: Mapping[str, int] = field(default_factory=dict)
+    overhead: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def read_only(items: dict[Any, Any]) -> MappingProxyType[Any, Any]:

@@ -15,7 +15,6 @@ import pickle
 import signal
 import socket
 import sys
-from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -72,7 +71,8 @@ class Child:
         self._channel = channel
         self._workshop: Workshop | None = None
         self._process = psutil.Process()
-        self._free: Mapping[str, int] = {}
+        self._device = Device("")
+        self._started_with = 0
         self._calls: set[int] = set()
         self._report = ThreadPoolExecutor(1, "report")
         self._said = ""
@@ -124,7 +124,8 @@ class Child:
         workshop = Workshop(catalogue, device, threads=threads, lanes=lanes)
         opened: Future[Device] = Future()
         opened.set_result(workshop.device())
-        self._free = opened.result().free
+        self._device = opened.result()
+        self._started_with = self._process.memory_info().rss
         self._workshop = workshop
         return opened
 
@@ -163,12 +164,17 @@ class Child:
             self._channel.send(number, (Failure.of(error), self._vitals()))
 
     def _vitals(self) -> Vitals:
-        return Vitals(self._process.memory_info().rss, self._free)
+        overhead = {**self._device.overhead, "host": {"process": self._started_with}}
+        return Vitals(
+            self._process.memory_info().rss,
+            self._device.free,
+            overhead if self._started_with else {},
+        )
 
     def _look(self, workshop: Workshop) -> None:
-        """Ask for the device, whose free memory then goes with every answer; its fault is logged once."""
+        """Ask for the device, whose memory's use then goes with every answer; its fault is logged once."""
         try:
-            self._free = workshop.device().free
+            self._device = workshop.device()
         except CuzkError as error:
             if self._said != str(error):
                 self._said = str(error)

@@ -54,7 +54,9 @@ class Engine:
         policy: EnginePolicy,
         *,
         clock: Callable[[], float] = time.time,
+        resident: Callable[[], int] | None = None,
     ) -> None:
+        """``resident`` says how many bytes of the host's memory this process takes without jobs; None: it is not counted."""
         self._state = State(catalogue, workers, journal, policy, clock, self._wake)
         self._endings = Endings(self._state)
         self._away = Away(self._state, self._endings)
@@ -62,6 +64,7 @@ class Engine:
         self._actions = Actions(self._state, self._endings, self._residency)
         self._admission = Admission(self._state, self._endings, self._arrive)
         self._started = clock()
+        self._resident = resident
         self._awake = False
         self._running = False
         self._look: asyncio.TimerHandle | None = None
@@ -74,6 +77,8 @@ class Engine:
         state = self._state
         await asyncio.gather(*(self._start(station) for station in state.stations.values()))
         state.know_devices()
+        if self._resident is not None:
+            state.overhead.daemon(self._resident())
         self._admission.next_number = recover(state, self._admission, self._endings, self._away)
         self._running = True
         for entry in state.catalogue.entries():
@@ -232,6 +237,7 @@ class Engine:
     def snapshot(self, *, ended: int = 50, spans_since: float | None = None) -> Snapshot:
         """This moment, with the last ``ended`` jobs and the spans that ended since then."""
         endings = self._endings
+        self._state.take_stock()
         last = list(endings.ended)[-ended:] if ended > 0 else []
         return snapshot(
             self._state, reversed(last), reversed(endings.failed),
@@ -253,6 +259,7 @@ class Engine:
         state = self._state
         try:
             now = state.clock()
+            state.take_stock()
             seen = view(state, now)
             self._refuse(
                 sorted({(job.circuit, job.priority is Priority.CRITICAL) for job in seen.jobs})

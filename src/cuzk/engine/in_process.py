@@ -11,9 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-import psutil
-
 from cuzk.engine.catalogue import Catalogue, Device, PartProof, WholeProof
+from cuzk.engine.limits import resident_bytes
 from cuzk.engine.request import Request
 from cuzk.engine.worker import Health, Loaded
 from cuzk.engine.workshop import Workshop
@@ -80,10 +79,11 @@ class InProcessWorker:
         """Of this process, the device as it was at the start."""
         if not self._alive:
             return Health(False, 0, 0, self._facts.title, dict(self._facts.total), fault="closed")
-        resident = psutil.Process().memory_info().rss
+        resident = resident_bytes()
         return Health(
             True, os.getpid(), resident, self._facts.title,
             dict(self._facts.total), dict(self._facts.free),
+            overhead={name: dict(taken) for name, taken in self._facts.overhead.items()},
         )  # fmt: skip
 
     async def close(self) -> None:

@@ -67,10 +67,11 @@ class Ledger:
 
     def hold(self, owner: str, nbytes: int) -> None:
         """What it has in fact, whatever it reserved, the limit too; none for 0."""
-        self.release(owner)
-        if nbytes:
-            self._expect(owner, nbytes, known=False)
-            self._owners[owner] = nbytes
+        if not nbytes:
+            self.release(owner)
+            return
+        self._expect(owner, nbytes, known=owner in self._owners)
+        self._owners[owner] = nbytes
 
     def release(self, owner: str) -> int:
         """The bytes it had; 0 for one that has none, so that whoever ends something need not know how far it came."""

@@ -86,6 +86,11 @@ def pinned_limit(host: int, memlock: int | None = None) -> int:
     return host // 2 if unlimited else min(memlock, host // 2)
 
 
+def resident_bytes() -> int:
+    """Of the host's memory, what this process has now."""
+    return int(psutil.Process().memory_info().rss)
+
+
 def memory_groups(root: Path = Path("/")) -> list[Group]:
     """The cgroups with a memory limit that this process is in, the innermost first."""
     found = []

@@ -24,13 +24,16 @@ def impossible(
             continue
         whole = Needs(needs.key, added(needs.partition, {"host": payload_bytes}))
         headroom = {} if critical else state.policy.headroom
-        memory = never_fits(whole, state.limits, headroom)
+        room = state.overhead.room()
+        memory = never_fits(whole, room, headroom)
         if not memory:
             return None
         need = added(whole.key, whole.partition)[memory]
-        limit = state.limits[memory] - headroom.get(memory, 0)
+        limit = room[memory] - headroom.get(memory, 0)
+        taken = state.overhead.taken(memory)
+        beside = f" without the {taken} that processes and other programs take" if taken else ""
         reason = OutOfMemory(
-            f"{circuit}: its key, a request and a partition need {need} bytes of {memory}, the limit is {limit}: "
+            f"{circuit}: its key, a request and a partition need {need} bytes of {memory}, the limit is {limit}{beside}: "
             f"raise it in the settings, or prove on another machine"
         )
     return reason

@@ -143,6 +143,7 @@ class ProcessWorker:
         return Health(
             True, link.process.pid, link.vitals.resident, self._facts.title,
             dict(self._facts.total), dict(link.vitals.free), self._restarts,
+            overhead={name: dict(taken) for name, taken in link.vitals.overhead.items()},
         )  # fmt: skip
 
     async def close(self) -> None:

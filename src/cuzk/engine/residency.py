@@ -58,7 +58,7 @@ class Residency:
         if station.life != life:
             return WorkerLost(f"{station.name} died while it loaded {circuit}")
         now = state.clock()
-        held.ready(loaded, state.shared_out(loaded.needs).partition, now)
+        held.ready(loaded, now)
         state.learn(circuit, station.worker.device, loaded.needs)
         state.hold(held.owner, loaded.needs.key)
         station.faults.pop(circuit, None)

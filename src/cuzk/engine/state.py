@@ -13,6 +13,7 @@ from cuzk.engine.history import History
 from cuzk.engine.jobs import Jobs
 from cuzk.engine.journal import Journal
 from cuzk.engine.ledger import Ledger, Ledgers
+from cuzk.engine.overhead import Overhead
 from cuzk.engine.policy import EnginePolicy
 from cuzk.engine.stations import Station
 from cuzk.engine.worker import Worker
@@ -55,6 +56,7 @@ class State:
         self.stations = {worker.name: Station(worker) for worker in workers}
         self.jobs = Jobs()
         self.ledgers = self._ledgers(policy.limits)
+        self.overhead = Overhead(self.ledgers)
         self.history = History()
         self._needs: dict[tuple[str, str], tuple[Needs | CuzkError, float]] = {}
         """(circuit, device): estimates, and real bytes of what was loaded once; errors, until when."""
@@ -73,6 +75,13 @@ class State:
             for memory, nbytes in station.worker.health().total.items():
                 limits.setdefault(memory, nbytes)
         self.ledgers = self._ledgers(limits)
+        self.overhead = Overhead(self.ledgers)
+        self.take_stock()
+
+    def take_stock(self) -> None:
+        """What workers say is taken of the memories whatever is proved."""
+        for station in self.stations.values():
+            self.overhead.worker(station.name, station.worker.health())
 
     def _ledgers(self, limits: Mapping[str, int]) -> Ledgers:
         headroom = self.policy.headroom
@@ -110,7 +119,7 @@ class State:
 
     def shared_out(self, needs: Needs) -> Needs:
         """As the workers' devices share themselves out, whose memories are known by now."""
-        return shared_out(needs, self.limits, self.policy.headroom)
+        return shared_out(needs, self.overhead.room(), self.policy.headroom)
 
     def _sizes(self, circuit: str, device: str) -> Needs | CuzkError:
         known = self._needs.get((circuit, device))

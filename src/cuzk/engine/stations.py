@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -40,10 +39,10 @@ class Held:
     closing: asyncio.Task[None] | None = None
     """Its end."""
 
-    def ready(self, loaded: Loaded, partition: Mapping[str, int], now: float) -> None:
-        """It is there, with its real bytes, and what its partitions reserve."""
+    def ready(self, loaded: Loaded, now: float) -> None:
+        """It is there, with its real bytes."""
         self.phase = Phase.LOADED
-        self.needs = Needs(loaded.needs.key, partition)
+        self.needs = loaded.needs
         self.tier, self.slots = loaded.tier, max(1, loaded.slots)
         self.milliseconds = loaded.milliseconds
         self.loaded = self.used = now

@@ -6,12 +6,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 
-import psutil
-
 from cuzk import __version__
 from cuzk.engine.catalogue import CircuitEntry
 from cuzk.engine.job import Job
 from cuzk.engine.jobs import Live
+from cuzk.engine.limits import resident_bytes
 from cuzk.engine.snapshot import (
     JobView,
     KeyView,
@@ -204,6 +203,6 @@ def snapshot(
         failures=tuple(failures),
         throughput=state.history.throughput(now),
         spans=() if spans_since is None else state.history.spans(spans_since),
-        rss=psutil.Process().memory_info().rss,
+        rss=resident_bytes(),
         journal_bytes=state.journal.nbytes(),
     )

@@ -38,6 +38,8 @@ class Health:
     free: dict[str, int] = field(default_factory=dict)
     restarts: int = 0
     fault: str = ""
+    overhead: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Bytes of each memory, the host's too, that are taken whatever is proved, by what; none where nothing is known."""
 
 
 class Worker(Protocol):

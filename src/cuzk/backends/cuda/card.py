@@ -12,6 +12,7 @@ from cuzk.backends.cuda.cache import Cache
 from cuzk.backends.cuda.clock import Clock
 from cuzk.backends.cuda.driver import Driver, quietly
 from cuzk.backends.cuda.machine import Unit
+from cuzk.backends.cuda.occupancy import Occupancy, ProcessMemory
 from cuzk.backends.cuda.pins import Pins
 from cuzk.backends.cuda.queues import Queue, Queues
 from cuzk.errors import KernelError, OutOfMemory
@@ -66,7 +67,7 @@ class Kernel:
 class Card:
     """``ordinal`` counts the devices that this process sees."""
 
-    def __init__(self, bindings: Any, ordinal: int, cache: Cache) -> None:
+    def __init__(self, bindings: Any, ordinal: int, cache: Cache, nvml: Any = None) -> None:
         self.ordinal = ordinal
         self.driver = Driver(bindings, f"cuda:{ordinal}")
         self.cache = cache
@@ -78,6 +79,7 @@ class Card:
         self.queues = Queues(self.driver)
         self.pins = Pins(self.driver, self.enter, self.queues.events)
         self.clock = Clock(self.driver, self.enter)
+        self._process = ProcessMemory(nvml, self.facts.uuid)
         self._modules: dict[Unit, Any] = {}
         self._kernels: dict[tuple[Unit, str], Kernel] = {}
         self._lock = threading.Lock()
@@ -139,15 +141,20 @@ class Card:
     def free_bytes(self) -> int:
         """What the device has left, and what the pool holds without use."""
         names = self.driver.bindings.CUmemPool_attribute
-        reserved, used = (
-            int(self.driver.cuMemPoolGetAttribute(self._pool, attribute))
-            for attribute in (
-                names.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
-                names.CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
-            )
-        )
+        used = self.driver.cuMemPoolGetAttribute(self._pool, names.CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
         free, _ = self.driver.cuMemGetInfo()
-        return int(free) + reserved - used
+        return int(free) + self._reserved() - int(used)
+
+    def occupancy(self) -> Occupancy:
+        """Who has what of the device's memory."""
+        process, reserved = self._process.nbytes(), self._reserved()
+        free, total = self.driver.cuMemGetInfo()
+        return Occupancy(int(total), int(free), reserved, process)
+
+    def _reserved(self) -> int:
+        names = self.driver.bindings.CUmemPool_attribute
+        attribute = names.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
+        return int(self.driver.cuMemPoolGetAttribute(self._pool, attribute))
 
     def trim(self) -> None:
         """Give unused memory of the pool back to the driver."""

@@ -61,7 +61,7 @@ def open_card(ordinal: int) -> Card:
         card = _cards.get(ordinal)
         if card is None:
             _expect_visible(ordinal)
-            card = _cards[ordinal] = Card(_bindings(), ordinal, Cache(default_folder()))
+            card = _cards[ordinal] = Card(_bindings(), ordinal, Cache(default_folder()), _nvml())
     if card.driver.lost:
         raise DeviceUnavailable(
             f"lost to this process after an error, start a new one: {card.driver.lost}"
@@ -104,6 +104,15 @@ def _bindings() -> Any:
     except ImportError as error:
         raise DeviceUnavailable(f"CUDA support is not installed: {kernels.INSTALL}") from error
     return driver
+
+
+def _nvml() -> Any:
+    """None where the bindings have none: those before 13.1."""
+    try:
+        from cuda.bindings import nvml
+    except ImportError:
+        return None
+    return nvml
 
 
 def _why_none(error: DeviceUnavailable) -> str:
