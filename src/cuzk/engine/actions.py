@@ -1,7 +1,8 @@
 """Carrying out what the scheduler decided, one action at a time, and what follows from each.
 
 An action whose memory is not there yet (a key is still being closed) is dropped: when it is there, it is planned again.
-What an action changes is changed before anything is awaited, so that the next plan sees it.
+What an action changes is changed before anything is awaited, so that the next plan sees it. ``life`` is the station's when it
+was begun: its worker may be lost before the task first runs.
 """
 
 from __future__ import annotations
@@ -59,10 +60,10 @@ class Actions:
         job.started = job.started or self.state.clock()
         job.become(Stage.PREPARING)
         LOG.info("started %s on %s", quoted(job.id), station.name)
-        self.state.begin(self._prepare(station, live))
+        self.state.begin(self._prepare(station, live, station.life))
 
-    async def _prepare(self, station: Station, live: Live) -> None:
-        state, job, life = self.state, live.job, station.life
+    async def _prepare(self, station: Station, live: Live, life: int) -> None:
+        state, job = self.state, live.job
         began = state.clock()
         try:
             nbytes = await self._tried(
@@ -109,10 +110,10 @@ class Actions:
         part.worker, part.started, held.used = station.name, now, now
         live.running[number] = station.name
         station.partitions[job.id, number] = live
-        self.state.begin(self._prove(station, live, number))
+        self.state.begin(self._prove(station, live, number, station.life))
 
-    async def _prove(self, station: Station, live: Live, number: int) -> None:
-        state, job, life = self.state, live.job, station.life
+    async def _prove(self, station: Station, live: Live, number: int, life: int) -> None:
+        state, job = self.state, live.job
         try:
             proof = await self._tried(
                 station, live, lambda: station.worker.prove(job.circuit, job.id, number)

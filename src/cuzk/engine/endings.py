@@ -127,10 +127,9 @@ class Endings:
         live.job.prepared_on = ""
         live.requeue()
         self.state.jobs.leaving[live.job.id] = live
-        live.forgetting = self.state.begin(self._forget(live, station))
+        live.forgetting = self.state.begin(self._forget(live, station, station.life))
 
-    async def _forget(self, live: Live, station: Station) -> None:
-        life = station.life
+    async def _forget(self, live: Live, station: Station, life: int) -> None:
         try:
             await station.worker.forget(live.job.id)
         except WorkerLost:

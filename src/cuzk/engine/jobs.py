@@ -89,6 +89,8 @@ class Live:
         """
         if self.ending or self.finishing:
             return None
+        if self.running and not self.job.prepared_on:
+            return None  # its worker was lost: what ran there is about to say so
         if self.unbegun is not None:
             return self.unbegun
         job = self.job

@@ -9,6 +9,7 @@ other failure is the circuit's fault there: its jobs go to another worker, wait 
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from cuzk.engine.away import Away
 from cuzk.engine.catalogue import Needs
@@ -41,11 +42,11 @@ class Residency:
         if not self.state.reserve(held.owner, needs.key, critical=critical):
             return None
         station.keys[circuit] = held
-        held.task = self.state.begin(self._load(station, held))
+        held.task = self.state.begin(self._load(station, held, station.life))
         return held.task
 
-    async def _load(self, station: Station, held: Held) -> Exception | None:
-        state, circuit, life = self.state, held.circuit, station.life
+    async def _load(self, station: Station, held: Held, life: int) -> Exception | None:
+        state, circuit = self.state, held.circuit
         began = state.clock()
         try:
             loaded = await station.worker.load(circuit)
@@ -56,6 +57,7 @@ class Residency:
             self._failed(station, circuit, error)
             return error
         if station.life != life:
+            await self._unknown(station, circuit)
             return WorkerLost(f"{station.name} died while it loaded {circuit}")
         now = state.clock()
         held.ready(loaded, now)
@@ -68,6 +70,12 @@ class Residency:
         LOG.info("loaded %s on %s in %.3f s: %s", quoted(circuit), station.name, now - began, loaded.tier)  # fmt: skip
         state.wake()
         return None
+
+    async def _unknown(self, station: Station, circuit: str) -> None:
+        """A load that was meant for an earlier life of the worker: nobody knows of the key, unless it is wanted again."""
+        if circuit not in station.keys:
+            with suppress(CuzkError):
+                await station.worker.unload(circuit)
 
     def _failed(self, station: Station, circuit: str, error: Exception) -> None:
         state = self.state
@@ -128,11 +136,13 @@ class Residency:
         if held.phase is not Phase.LOADED or station.users(held.circuit) > len(going):
             return None
         held.phase = Phase.CLOSING
-        held.closing = self.state.begin(self._close(station, held, going))
+        held.closing = self.state.begin(self._close(station, held, going, station.life))
         return held.closing
 
-    async def _close(self, station: Station, held: Held, going: list[asyncio.Task[None]]) -> None:
-        state, life = self.state, station.life
+    async def _close(
+        self, station: Station, held: Held, going: list[asyncio.Task[None]], life: int
+    ) -> None:
+        state = self.state
         try:
             if going:
                 await asyncio.wait(going)
