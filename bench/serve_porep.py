@@ -28,10 +28,9 @@ from bench.grow_memory import grow_memory
 from bench.serve_daemon import Daemon, machine
 from bench.serve_load import load
 from bench.serve_memory import Watch, peaks
+from bench.serve_porep_report import show, use
 from bench.serve_sectors import stated
 from bench.sparse_sector import seal_of
-from cuzk.bench.idle import computing, uses
-from cuzk.bench.intervals import length
 from cuzk.errors import CuzkError
 from cuzk.filecoin.key_sizes import proving_bytes, setup_bytes
 from cuzk.filecoin.own_keys import own_key, write_key
@@ -44,7 +43,6 @@ from cuzk.filecoin.verify import check_proof
 from cuzk.formats.bellman import read_vk
 from cuzk.prover.devices import thread_count
 from cuzk.server.client import Client
-from cuzk.timeline import Span
 from cuzk.verifier import Verifier
 
 MARGIN = 8 << 30  # beside what a key and a proof are counted to take
@@ -120,25 +118,6 @@ def _asked(
     }  # fmt: skip
 
 
-def use(state: Row) -> Row:
-    """Between the first partition's start and the last one's end: percent that each track worked, and the device."""
-    parts = [part for job in state["jobs"] for part in job["partitions"] if part["ended"]]
-    if not parts:
-        return {}
-    window = min(part["started"] for part in parts), max(part["ended"] for part in parts)
-    spans = [
-        Span(lane["track"], name, start, end, {"bytes": 0} if name.startswith("copy") else {})
-        for lane in state["lanes"]
-        for name, start, end, _ in lane["spans"]
-    ]
-    inside = [span for span in spans if span.end > window[0] and span.start < window[1]]
-    seconds = window[1] - window[0]
-    found: Row = {each.track: 100 * each.work / seconds for each in uses(inside, window)}
-    if any(span.device for span in inside):
-        found["the device computes"] = 100 * length(computing(inside, window)) / seconds
-    return {"seconds": seconds, "partitions": len(parts), "percent": found, "left_out": state["spans_left_out"]}  # fmt: skip
-
-
 def verify(row: Row, proof: RegisteredProof, vk: str, threads: int) -> None:
     """Stops the benchmark where a sector has no valid proof, or one of another statement too."""
     verifier = Verifier(read_vk(Path(vk)), insecure_key=True, threads=threads)
@@ -150,50 +129,6 @@ def verify(row: Row, proof: RegisteredProof, vk: str, threads: int) -> None:
             sys.exit(f"{sector['job']}: the proof does not verify: {reason}")
         if not check_proof(verifier, replace(statement, seed=bytes(31) + b"\1"), data):
             sys.exit(f"{sector['job']}: the proof verifies for another seed, too")
-
-
-def show(row: Row) -> list[str]:
-    """For people."""
-    jobs = {job["id"]: job for job in row["jobs"]}
-    lines = [
-        f"preload: {row['load_ms'] / 1e3:.1f} s; C1s and key ready after {row['ready_s']:.1f} s"
-    ]
-    for sector in row["sectors"]:
-        job = jobs[sector["job"]]
-        lines.append(
-            f"{sector['job']}: {sector['answered'] - sector['sent']:.2f} s from Prove to proof, C1 of "
-            f"{sector['bytes'] / 2**20:.1f} MiB (made in {sector['made_s']:.1f} s), accepted after "
-            f"{job['accepted'] - sector['sent']:.2f} s, first partition after {job['started'] - sector['sent']:.2f} s; "
-            f"service: {', '.join(f'{name} {ms:.0f}' for name, ms in job['milliseconds'].items())} ms"
-        )
-        for part in job["partitions"]:
-            phases = {name: ms for name, ms in part["milliseconds"].items() if name != "load"}
-            spent = ", ".join(f"{name} {ms:.0f}" for name, ms in phases.items())
-            wall = 1e3 * (part["ended"] - part["started"])
-            lines.append(
-                f"    partition {part['number']} on {part['worker']}: {wall:.0f} ms; {spent}"
-            )
-    busy = row["use"]
-    lines.append(
-        f"{busy['partitions']} partitions in {busy['seconds']:.2f} s; of that time worked (%):"
-    )
-    lines += [f"    {track:24} {percent:5.1f}" for track, percent in busy["percent"].items()]
-    if busy["left_out"]:
-        lines.append(f"    ({busy['left_out']} spans are not in here: too many)")
-    lines.append("memory, GB:")
-    for name, (nbytes, owners) in row["ledger"].items():
-        lines.append(f"    ledger {name:10} {nbytes / 1e9:7.2f} at most, of {row['limits'][name] / 1e9:.2f}: {_owners(owners)}")  # fmt: skip
-    for name, (least, most) in row["driver"].items():
-        lines.append(
-            f"    driver {name:10} {most / 1e9:7.2f} at most in use, {least / 1e9:.2f} at first"
-        )
-    for name, nbytes in row["peak"].items():
-        lines.append(f"    peak   {name:10} {nbytes / 1e9:7.2f}")
-    return lines
-
-
-def _owners(owners: Mapping[str, int]) -> str:
-    return ", ".join(f"{owner} {nbytes / 1e9:.2f}" for owner, nbytes in owners.items())
 
 
 def run(options: argparse.Namespace) -> None:
