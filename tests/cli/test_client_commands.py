@@ -51,7 +51,15 @@ STATE = {
         {"circuit": "cubic", "tier": "warm", "worker": "cpu", "bytes": 3 << 20, "fault": ""},
         {"circuit": "gone", "tier": "not ready", "worker": "", "bytes": 0, "fault": "gone.zkey: not there"},
     ],
-    "memories": [{"name": "host", "limit": 8 << 30, "reserved": 1 << 30}],
+    "memories": [
+        {"name": "host", "limit": 8 << 30, "reserved": 1 << 30},
+        {
+            "name": "cuda:0",
+            "limit": 8 << 30,
+            "reserved": 3 << 30,
+            "owners": {"context on cuda:0": 1 << 30, "key a on cuda:0": 2 << 30},
+        },
+    ],
     "jobs": [JOB], "failures": [{"id": "evil\x1b[2J", "message": "<script>\nwhy", "ended": 75.0}],
 }  # fmt: skip
 
@@ -241,6 +249,8 @@ def test_status_for_people(script: Script, run: Run) -> None:
     assert "cubic 3.0 MiB warm on cpu" in lines
     assert "gone - NOT READY: gone.zkey: not there" in lines
     assert "host 1.0 GiB of 8.0 GiB reserved" in lines
+    taken = "cuda:0 3.0 GiB of 8.0 GiB reserved: keys 2.0 GiB, context on cuda:0 1.0 GiB"
+    assert taken in lines
     assert "queue: 5 waiting (at most 1000), 1 in work" in lines
     assert "j cubic normal place 2 0/10 1 h 5 min" in lines
     assert "2 min ago evil\\x1b[2J: <script> why" in lines

@@ -13,6 +13,7 @@ from scripted_worker import ScriptedWorker
 
 from cuzk.engine.ledger import Ledger, Ledgers
 from cuzk.engine.overhead import Overhead
+from cuzk.engine.overhead import shared as shares
 from cuzk.engine.policy import EnginePolicy
 from cuzk.engine.request import Priority
 from cuzk.engine.snapshot import Snapshot
@@ -178,3 +179,20 @@ def test_the_sums_are_right_at_every_moment_of_a_day(tmp_path: Path, seed: int) 
 def beginning(world: World) -> None:
     shared(world.worker, 0)
     world.engine._resident = lambda: GIB // 4
+
+
+def test_owners_in_shares() -> None:
+    owners = {"key a on cpu": 1, "key b on cpu": 2, "job a partition 0": 4, "process on cpu": 8}
+    assert shares(owners) == {"keys": 3, "jobs": 4, "process on cpu": 8}
+
+
+def test_locked_pages_are_the_hosts_and_counted_once(tmp_path: Path) -> None:
+    async def scenario(world: World) -> tuple[int, int]:
+        await world.engine.preload("small")
+        [key] = world.engine.snapshot().keys
+        return key.bytes, (await world.engine.evict("small"))[1]
+
+    circuit = Circuit(key={"host": 4, "pinned": 3, "cuda:0": 2})
+    limits = {"host": 16 * GIB, "pinned": 8 * GIB}
+    found = play(tmp_path, scenario, {"small": circuit}, EnginePolicy(limits=limits), GPU)
+    assert found == (6 * GIB, 6 * GIB)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
-from snapshots import HOSTILE, busy, hostile, idle, many
+from snapshots import GIB, HOSTILE, busy, hostile, idle, many
 
 from cuzk.engine.snapshot import Snapshot
 from cuzk.server.metrics import metrics_text
@@ -75,6 +75,18 @@ def test_memory_keys_and_workers() -> None:
         for name in ("limit", "reserved", "free"):
             found = value(moment, f"cuzk_memory_{name}_bytes", memory=memory.name)
             assert found == getattr(memory, name)
+    shares = {"keys": 47 * GIB, "jobs": 76 * GIB}
+    for owner, nbytes in shares.items():
+        assert value(moment, "cuzk_memory_owner_bytes", memory="cuda:0", owner=owner) == nbytes
+    staging = {"memory": "pinned", "owner": "staging of cuda:1"}
+    assert value(moment, "cuzk_memory_owner_bytes", **staging) == 4 * GIB
+    for memory in moment.memories:
+        parts = [
+            number
+            for (name, labels), number in read(moment).items()
+            if name == "cuzk_memory_owner_bytes" and ("memory", memory.name) in labels
+        ]
+        assert sum(parts) == memory.reserved
     tiers = {"hot": 3, "warm": 0, "cold": 1, "loading": 1, "not_ready": 1}
     for tier, count in tiers.items():
         assert value(moment, "cuzk_keys", tier=tier) == count
@@ -89,6 +101,10 @@ def test_memory_keys_and_workers() -> None:
     dead = replace(moment, workers=(replace(moment.workers[0], alive=False), moment.workers[1]))
     assert value(dead, "cuzk_worker_up", worker="cuda:0", device="cuda:0") == 0
     assert value(dead, "cuzk_gpu_workers") == 1
+    free = [labels for name, labels in read(dead) if name == "cuzk_device_free_bytes"]
+    assert free == [frozenset({("worker", "cuda:1"), ("device", "cuda:1")})]
+    names = {name for name, _ in read(idle())}
+    assert "cuzk_device_memory_bytes" not in names  # a CPU has none of its own
 
 
 def test_the_daemon_itself() -> None:

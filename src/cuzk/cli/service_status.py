@@ -14,6 +14,7 @@ from cuzk.cli.connection import Service, service_options
 from cuzk.cli.options import json_option
 from cuzk.cli.terminal import answer, one_line, size, table
 from cuzk.cli.waiting import proved
+from cuzk.engine.overhead import shared
 from cuzk.errors import FormatError
 from cuzk.server.client import Client
 
@@ -143,7 +144,10 @@ def _keys(state: State) -> Iterator[list[str]]:
 
 def _memories(state: State) -> Iterator[list[str]]:
     for memory in state["memories"]:
-        yield [memory["name"], f"{size(memory['reserved'])} of {size(memory['limit'])} reserved"]
+        shares = sorted(shared(memory.get("owners", {})).items(), key=lambda share: -share[1])
+        by = ", ".join(f"{what} {size(nbytes)}" for what, nbytes in shares)
+        reserved = f"{size(memory['reserved'])} of {size(memory['limit'])} reserved"
+        yield [memory["name"], f"{reserved}: {by}" if by else reserved]
 
 
 def _queue(live: list[State]) -> Iterator[list[str]]:

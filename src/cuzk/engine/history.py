@@ -87,7 +87,7 @@ class History:
 
     def throughput(self, now: float) -> tuple[tuple[float, int], ...]:
         """(start of a minute, proofs done in it), of the last 60 minutes those with any."""
-        return tuple(entry for entry in self._minutes if entry[0] > now - 60 * MINUTES)
+        return tuple(entry for entry in self._minutes if now - 60 * MINUTES < entry[0] <= now)
 
     def totals(self) -> tuple[KindTotals, ...]:
         """By kind."""

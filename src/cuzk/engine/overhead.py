@@ -11,6 +11,7 @@ A device's are as its worker last said; those of one that died stay reserved, si
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from cuzk.engine.catalogue import OTHERS
@@ -75,3 +76,12 @@ class Overhead:
             self._owners[memory][owner] = nbytes
         else:
             self._owners[memory].pop(owner, None)
+
+
+def shared(owners: Mapping[str, int]) -> dict[str, int]:
+    """A ledger's bytes: those of all "keys", of all "jobs", and of every other owner by its name."""
+    found = Counter[str]()
+    for owner, nbytes in owners.items():
+        kind = owner.partition(" ")[0]
+        found[f"{kind}s" if kind in ("key", "job") else owner] += nbytes
+    return dict(found)

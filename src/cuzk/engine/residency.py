@@ -251,7 +251,7 @@ class Residency:
         tasks = [task for station, held in found if (task := self.close(station, held)) is not None]
         if tasks:
             await asyncio.wait(tasks)
-        return bool(tasks), sum(sum(held.needs.key.values()) for _, held in found) if tasks else 0
+        return bool(tasks), sum(held.key_bytes for _, held in found) if tasks else 0
 
     def _expect_idle(self, station: Station, held: Held) -> None:
         circuit = held.circuit

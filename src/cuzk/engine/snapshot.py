@@ -67,14 +67,16 @@ class KeyView:
 
 @dataclass(frozen=True)
 class MemoryView:
-    """One ledger: ``limit`` = ``free`` + the sum of ``owners``."""
+    """One ledger: ``limit`` = ``free`` + the sum of ``owners``, ``reserved``. ``free`` is below 0 where more is in use than
+    there may be: a key turned out larger than its estimate, another program took memory of the device."""
 
     name: str
     limit: int
     reserved: int
     free: int
     owners: dict[str, int] = field(default_factory=dict)
-    """ "key porep-32GiB on cuda:0", "job porep-1000-7 partition 3", ..."""
+    """ "key porep-32GiB on cuda:0", "job porep-1000-7 partition 3", "context on cuda:0", "other programs on cuda:0",
+    "process on cuda:0", "process of the daemon"."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class WorkerView:
     resident_bytes: int
     device_total: int = 0
     device_free: int = 0
+    """As its process last said; 0 where that does not run."""
     job: str = ""
     """What it works on, the oldest of it."""
     kind: str = ""
@@ -168,7 +171,7 @@ class Snapshot:
     failures: tuple[JobView, ...] = ()
     """The last jobs that failed, the last first, however many ended well since."""
     throughput: tuple[tuple[float, int], ...] = ()
-    """(start of a minute, proofs done in it), the last 60."""
+    """(start of a minute, proofs done in it): minutes with any that began within the last hour, this one among them."""
     spans: tuple[SpanView, ...] = ()
     """Of the last minutes."""
     rss: int = 0

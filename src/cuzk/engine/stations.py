@@ -39,6 +39,11 @@ class Held:
     closing: asyncio.Task[None] | None = None
     """Its end."""
 
+    @property
+    def key_bytes(self) -> int:
+        """Of all memories; locked pages are the host's and counted there."""
+        return sum(n for name, n in self.needs.key.items() if name != "pinned")
+
     def ready(self, loaded: Loaded, now: float) -> None:
         """It is there, with its real bytes."""
         self.phase = Phase.LOADED

@@ -155,7 +155,7 @@ def _held_view(entry: CircuitEntry, station: Station) -> KeyView:
         entry.id, entry.kind, entry.key,
         tier=held.tier if held.phase is not Phase.LOADING else "loading",
         worker=station.name,
-        bytes=sum(held.needs.key.values()),
+        bytes=held.key_bytes,
         users=station.users(entry.id),
         last_used=held.used,
         fault=message,

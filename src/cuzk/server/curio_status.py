@@ -1,7 +1,8 @@
 """The objects that Curio's status page of a prover reads, under their names there.
 
-memory        {total_bytes, used_bytes, available_bytes}: the host's ledger
-synthesis     {max_concurrent, active}: workers; jobs whose request is being read
+memory        {total_bytes, used_bytes, available_bytes}: the host's ledger; available is never below 0
+synthesis     {max_concurrent, active}: workers, or what is active where that is more (a worker reads several); jobs
+              whose request is being read
 pipelines     [{job_id, proof_kind, started_secs_ago, total_partitions, partitions_done, partitions [...]}]:
               jobs that have begun, ended ones for 30 seconds; a partition is {index, state, synth_ms, gpu_ms},
               its state "pending", "gpu", "done" or "failed"
@@ -31,13 +32,13 @@ def curio_status(snapshot: Snapshot) -> dict[str, Any]:
     host = next((memory for memory in snapshot.memories if memory.name == "host"), None)
     numbered = enumerate(snapshot.workers)
     return {
-        "uptime_secs": round(snapshot.now - snapshot.started, 3),
+        "uptime_secs": _since(snapshot.started, snapshot.now),
         "memory": {
             "total_bytes": host.limit if host else 0,
             "used_bytes": host.reserved if host else 0,
-            "available_bytes": host.free if host else 0,
+            "available_bytes": max(0, host.free) if host else 0,
         },
-        "synthesis": {"max_concurrent": len(snapshot.workers), "active": reading},
+        "synthesis": {"max_concurrent": max(len(snapshot.workers), reading), "active": reading},
         "pipelines": [
             _pipeline(job, snapshot.now) for job in snapshot.jobs if _shown(job, snapshot)
         ],
@@ -57,6 +58,11 @@ def curio_status(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
+def _since(moment: float, now: float) -> float:
+    """Seconds; none where the system's clock was set back."""
+    return round(max(0.0, now - moment), 3)
+
+
 def _shown(job: JobView, snapshot: Snapshot) -> bool:
     return bool(job.started) and (not job.ended or snapshot.now - job.ended < SHOWN_AFTER_END)
 
@@ -65,7 +71,7 @@ def _pipeline(job: JobView, now: float) -> dict[str, Any]:
     return {
         "job_id": job.id,
         "proof_kind": job.kind,
-        "started_secs_ago": round(now - job.started, 3),
+        "started_secs_ago": _since(job.started, now),
         "total_partitions": len(job.partitions),
         "partitions_done": sum(part.state == "done" for part in job.partitions),
         "partitions": [_partition(part, job) for part in job.partitions],
@@ -99,7 +105,7 @@ def _worker(number: int, worker: WorkerView, snapshot: Snapshot) -> dict[str, An
         "state": "proving" if worker.partitions else "idle",
         "current_job": job or None,
         "current_partition": partition,
-        "busy_secs": round(snapshot.now - min(began), 3) if began else 0.0,
+        "busy_secs": _since(min(began), snapshot.now) if began else 0.0,
     }
 
 
@@ -107,6 +113,6 @@ def _allocation(key: KeyView, now: float) -> dict[str, Any]:
     return {
         "circuit_id": key.circuit,
         "bytes": key.bytes,
-        "last_used_secs_ago": round(now - key.last_used, 3) if key.last_used else None,
+        "last_used_secs_ago": _since(key.last_used, now) if key.last_used else None,
         "evictable": key.users == 0,
     }

@@ -21,6 +21,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from cuzk.engine.overhead import shared
 from cuzk.engine.snapshot import JobView, KindTotals, Snapshot, WaitTotals
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -73,7 +74,11 @@ def _counter(name: str, text: str, labels: Sequence[str], rows: Rows) -> Metric:
 def _daemon(snapshot: Snapshot) -> Iterator[Metric]:
     yield InfoMetricFamily("cuzk", "The daemon.", value={"version": snapshot.version})
     alone: list[tuple[str, str, float]] = [
-        ("cuzk_uptime_seconds", "Since the daemon started.", snapshot.now - snapshot.started),
+        (
+            "cuzk_uptime_seconds",
+            "Since the daemon started.",
+            max(0.0, snapshot.now - snapshot.started),
+        ),
         ("cuzk_draining", "1 while it stops and takes nothing more.", float(snapshot.draining)),
         ("cuzk_resident_bytes", "Resident memory of the daemon's own process.", snapshot.rss),
         ("cuzk_journal_bytes", "The journal on disk, requests included.", snapshot.journal_bytes),
@@ -154,12 +159,15 @@ def _devices(snapshot: Snapshot) -> Iterator[Metric]:
         ("cuzk_worker_up", "1 while its process lives.", [float(w.alive) for w in workers]),
         ("cuzk_worker_resident_bytes", "Resident memory.", [w.resident_bytes for w in workers]),
         ("cuzk_worker_partitions", "In work.", [len(w.partitions) for w in workers]),
-        ("cuzk_device_memory_bytes", "A device's memory.", [w.device_total for w in workers]),
-        ("cuzk_device_free_bytes", "What of it is free.", [w.device_free for w in workers]),
     ]
     for name, text, numbers in gauges:
         rows = [((w.name, w.device), n) for w, n in zip(workers, numbers, strict=True)]
         yield _gauge(name, text, labels, rows)
+    own = [w for w in workers if w.device_total]
+    totals = [((w.name, w.device), w.device_total) for w in own]
+    yield _gauge("cuzk_device_memory_bytes", "A GPU's memory.", labels, totals)
+    free = [((w.name, w.device), w.device_free) for w in own if w.alive]
+    yield _gauge("cuzk_device_free_bytes", "What of it is free, where known.", labels, free)
     restarts = [((w.name, w.device), w.restarts) for w in workers]
     yield _counter(
         "cuzk_worker_restarts", "Times its process died and began anew.", labels, restarts
@@ -171,10 +179,21 @@ def _memories(snapshot: Snapshot) -> Iterator[Metric]:
     for name, text, numbers in [
         ("cuzk_memory_limit_bytes", "A ledger's limit.", [m.limit for m in snapshot.memories]),
         ("cuzk_memory_reserved_bytes", "Reserved of it.", [m.reserved for m in snapshot.memories]),
-        ("cuzk_memory_free_bytes", "Not reserved.", [m.free for m in snapshot.memories]),
+        (
+            "cuzk_memory_free_bytes",
+            "Not reserved; below 0: over the limit.",
+            [m.free for m in snapshot.memories],
+        ),
     ]:
         rows = [((m.name,), n) for m, n in zip(snapshot.memories, numbers, strict=True)]
         yield _gauge(name, text, label, rows)
+    shares = [
+        ((memory.name, what), nbytes)
+        for memory in snapshot.memories
+        for what, nbytes in sorted(shared(memory.owners).items())
+    ]
+    text = "Reserved by keys, jobs, and each process and context."
+    yield _gauge("cuzk_memory_owner_bytes", text, ("memory", "owner"), shares)
     tiers = Counter(key.tier for key in snapshot.keys)
     rows_of_tiers = [((tier.replace(" ", "_"),), float(tiers[tier])) for tier in TIERS]
     yield _gauge("cuzk_keys", "Keys by where they are.", ("tier",), rows_of_tiers)
