@@ -1,12 +1,16 @@
 """A whole Filecoin proof of a C1, from its file or of a sparse sector, under a key made here:
 
     python -m bench.whole_proof C1 --keys DIR [--device auto] [--threads N]
-    python -m bench.whole_proof --sparse 32GiB --skip-files --partitions 3 --device cuda:0 --grow
+    python -m bench.whole_proof --sparse 32GiB --skip-files --partitions 3 --device cuda:0 --grow --trace trace.json
 
 Makes a key of the circuit in DIR where there is none (``--skip-files``: in memory, and nothing is written), then checks
-the C1, loads, proves one partition after the other, and verifies each by its own public inputs, all of them also as one
-proof from public data. Milliseconds and the process's peak after each step. A proof that does not verify, or verifies
-for another seed, stops the run.
+the C1, loads, proves the partitions, and verifies each by its own public inputs, all of them also as one proof from
+public data. Milliseconds and the process's peak after each step. A proof that does not verify, or verifies for another
+seed, stops the run.
+
+On a GPU the next partition's witness is made while one is proved (``--alone``: when it was). Then a partition's time is
+that from the end of the one before it, and the last lines say how much of it the device's compute streams were busy.
+``--trace``: what happened when, loading included, for ui.perfetto.dev.
 
 ``--grow``: virtual machines may get their memory as they use it and tell less before; the pages are then touched first.
 """
@@ -14,8 +18,10 @@ for another seed, stops the run.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 
 from bench.grow_memory import grow_memory
 from bench.sparse_sector import seal_of, sparse_c1
@@ -36,6 +42,8 @@ from cuzk.groth16 import ProvingKey, VerifyingKey
 from cuzk.prover.devices import thread_count
 from cuzk.prover.plan import installed_bytes
 from cuzk.prover.report import peak_bytes
+from cuzk.timeline import Span, ordered
+from cuzk.trace import chrome_trace
 from cuzk.verifier import Verifier
 
 MARGIN = (
@@ -97,6 +105,8 @@ def measure(
     device: str = "auto",
     threads: int | None = None,
     partitions: int | None = None,
+    alone: bool = False,
+    trace: Path | None = None,
 ) -> None:
     """Loads, proves the first ``partitions`` (all), verifies; ``other`` is a statement that the proof is none of."""
     wanted = task.proof.partitions if partitions is None else min(partitions, task.proof.partitions)
@@ -107,7 +117,12 @@ def measure(
         )
     steps("load")
     with prover:
-        parts = [prove_partition(prover, task, other, number, verifier, steps) for number in range(wanted)]  # fmt: skip
+        if alone:
+            parts = [prove_partition(prover, task, other, number, verifier, steps) for number in range(wanted)]  # fmt: skip
+        else:
+            parts = prove_overlapped(prover, task, other, range(wanted), verifier, steps)
+        if trace:
+            trace.write_bytes(chrome_trace(prover.timeline.spans()))
         if wanted < task.proof.partitions:
             print(f"proved {wanted} of {task.proof.partitions} partitions", flush=True)
             return
@@ -134,6 +149,53 @@ def prove_partition(
     with steps.meter(name):
         part = prover.partition(task, number)
     steps(name)
+    show_partition(part, task, other, number, verifier)
+    return part
+
+
+def prove_overlapped(
+    prover: CircuitProver,
+    task: Task,
+    other: Statement,
+    numbers: Sequence[int],
+    verifier: Verifier,
+    steps: Steps,
+) -> list[PartitionProof]:
+    """All of them, shown and verified when the last one is there."""
+    start = perf_counter()
+    with steps.meter("proofs"):
+        parts = prover.partitions(task, numbers)
+    steps("proofs")
+    spans = prover.timeline.spans(start)
+    ends = [max(span.end for span in part.spans if span.name == "prove") for part in parts]
+    for number, part, begin, end in zip(numbers, parts, [start, *ends], ends, strict=False):
+        print(f"{f'proof {number}':10} {1e3 * (end - begin):10.1f} ms{busy(spans, begin, end)}")
+        show_partition(part, task, other, number, verifier)
+    print(f"{'all':10} {1e3 * (ends[-1] - start):10.1f} ms{busy(spans, start, ends[-1])}")
+    if further := len(ends) - 1:
+        each = 1e3 * (ends[-1] - ends[0]) / further
+        print(f"{'further':10} {each:10.1f} ms each{busy(spans, ends[0], ends[-1])}", flush=True)
+    return parts
+
+
+def busy(spans: Sequence[Span], start: float, end: float) -> str:
+    """The share of that time in which a compute stream of a device had something to do; nothing without a device."""
+    own = [
+        span
+        for span in spans
+        if span.device and "compute" in span.track and not span.name.startswith("wait")
+    ]
+    worked, last = 0.0, start
+    for span in ordered(own):
+        worked += max(0.0, min(span.end, end) - max(span.start, last))
+        last = max(last, min(span.end, end))
+    return f", device busy {worked / (end - start):.1%}" if own else ""
+
+
+def show_partition(
+    part: PartitionProof, task: Task, other: Statement, number: int, verifier: Verifier
+) -> None:
+    """Where its time and memory went; SystemExit where it does not verify, or for another statement, too."""
     report = part.report
     for what, phases in (
         ("partition", part.milliseconds),
@@ -157,7 +219,6 @@ def prove_partition(
         raise SystemExit(f"partition {number}: the proof does not verify: {reason}")
     if not verifier.check(other.inputs(number), part.proof):
         raise SystemExit(f"partition {number}: the proof verifies for another statement, too")
-    return part
 
 
 def main() -> None:
@@ -200,7 +261,8 @@ def run(options: argparse.Namespace) -> None:
     other = replace(task.statement, seed=bytes(31) + b"\1")
     measure(
         circuit, task, other, key, steps,
-        device=options.device, threads=threads, partitions=options.partitions,
+        device=options.device, threads=threads, partitions=options.partitions, alone=options.alone,
+        trace=options.trace,
     )  # fmt: skip
 
 
@@ -219,6 +281,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--threads", type=int)
     parser.add_argument("--partitions", type=int, help="the first ones only")
+    parser.add_argument("--alone", action="store_true", help="no witness beside a proof")
+    parser.add_argument("--trace", type=Path, help="write what happened when")
     parser.add_argument("--grow", action="store_true")
     options = parser.parse_args()
     if (options.c1 is None) == (options.sparse is None):

@@ -38,6 +38,7 @@ class NullDevice:
 
     def __init__(self, room: int = 4) -> None:
         self.room = room  # lanes
+        self.waiting = 0  # lanes beside them that have room for a witness
         self.lanes = 0
         self.events: list[Event] = []
         self.staged: list[Scalars] = []
@@ -78,6 +79,7 @@ class NullBackend(CpuBackend):
 
     def plan(self, work: Workload) -> int:
         self.lanes = min(work.lanes, self.device.room)
+        self.waiting = self.device.waiting
         return 1000 * self.lanes
 
     def beside(self) -> NullBackend:

@@ -125,7 +125,7 @@ class ReferenceBackend:
     def __init__(self, curve: Curve) -> None:
         self.curve = curve
         self.timeline = Timeline()
-        self.lanes = 1
+        self.lanes, self.waiting = 1, 0
 
     def scalars(self, values: list[int], *, montgomery: bool = True) -> Buffer:
         return Buffer(self.curve, "scalar", len(values), montgomery, values)

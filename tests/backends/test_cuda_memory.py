@@ -155,6 +155,27 @@ def test_lanes_where_nothing_gives_way(curve: Curve, log_n: int) -> None:
         assert (less.lanes, less.points, less.chunk) == (lanes, one.points, one.chunk)
 
 
+@pytest.mark.parametrize("log_n", [10, 22])
+def test_a_witness_waits_where_no_second_lane_fits(curve: Curve, log_n: int) -> None:
+    """With all that one proof has whole, and counted; not where one proof is all that was asked for."""
+    one, asked = plan(curve, log_n, H200), replace(workload(log_n), lanes=2)
+    witness = 8 * curve.fr_words << log_n
+    for usable, waiting in (
+        (one.once + one.lane + witness, 1),
+        (one.once + one.lane + witness - 1, 0),
+    ):
+        free = -(-usable * SPARED // (SPARED - 1))
+        while free - free // SPARED > usable:
+            free -= 1
+        found = share(curve, asked, free, sums, extra)
+        assert (found.lanes, found.waiting) == (1, waiting)
+        assert (found.points, found.chunk, found.stay) == (one.points, one.chunk, one.stay)
+        assert (found.once, found.lane) == (one.once, one.lane + waiting * witness)
+        assert found.once + found.lane <= found.total <= usable
+        assert share(curve, workload(log_n), free, sums, extra).waiting == 0
+    assert share(curve, asked, H200, sums, extra).waiting == 0  # two lanes
+
+
 def test_the_largest_domain(curve: Curve) -> None:
     found = plan(curve, 27, H200)
     assert UNCUT <= found.chunk < 1 << 27

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from time import sleep
 from typing import Any
 
@@ -11,7 +12,7 @@ from proofs import Proofs, expect_nothing_held, key
 
 from circuits import cubic
 from cuzk.curves import BN254
-from cuzk.errors import CuzkError, FormatError, KernelError
+from cuzk.errors import CuzkError, FormatError, KernelError, OutOfMemory
 from cuzk.prover.session import Prover, Result
 from cuzk.verifier import verify
 from null_backend import TIMEOUT, Event, NullDevice, install
@@ -40,6 +41,65 @@ def test_vectors_of_the_next_proof_come_while_one_computes(device: NullDevice) -
         expect_nothing_held(prover, device)
     lanes = {event.thread: event.lane for event in device.events if event.verb == "collect"}
     assert lanes == {"p0": 0, "p1": 1}
+
+
+def test_a_witness_comes_while_another_proof_has_all_the_room(device: NullDevice) -> None:
+    """No kernel of its proof is queued before that one has left; it is one lane still, as it was planned."""
+
+    def script(event: Event) -> None:
+        if (event.verb, event.thread) == ("collect", "p0"):
+            device.await_event("stage", "p1")
+
+    device.room, device.waiting = 1, 1
+    with Prover(key(), threads=1) as prover:
+        device.script = script
+        proofs = Proofs(prover)
+        proofs.start(0)
+        device.await_event("start_msm", "p0")
+        for x in range(1, 6):
+            proofs.start(x)
+        proofs.expect_valid(*range(6))
+        expect_nothing_held(prover, device)
+        assert prover.standing.lanes == 1
+    assert {result.report.lanes for result in proofs.found.values()} == {1}  # type: ignore[union-attr]
+    kernels = [e for e in device.events if e.verb in ("product", "ntt", "start_msm", "collect")]
+    changes = [two.thread for one, two in pairwise(kernels) if one.thread != two.thread]
+    assert changes == ["p1", *changes[1:]]
+    assert len(set(changes)) == len(changes) == 5
+    assert {event.lane for event in kernels} == {0, 1}
+
+
+@pytest.mark.parametrize("error", [OutOfMemory("full"), KernelError("lost"), KeyboardInterrupt()])
+@pytest.mark.parametrize("verb", ["stage", "product", "start_msm", "collect"])
+@pytest.mark.parametrize("failing", [0, 1])
+def test_faults_beside_a_witness_that_waits(
+    device: NullDevice, error: BaseException, verb: str, failing: int
+) -> None:
+    """Of the one in work or of the one that waits: the other's proof is valid; memory that was short is had alone."""
+
+    def script(event: Event) -> None:
+        if event.verb == verb and event.thread == f"p{failing}" and not failed.is_set():
+            if failing == 0 and verb != "stage":
+                device.await_event("stage", "p1")
+            failed.set()
+            raise error
+
+    device.room, device.waiting = 1, 1
+    failed = threading.Event()
+    with Prover(key(), device="cuda", threads=1) as prover:
+        device.script = script
+        proofs = Proofs(prover)
+        proofs.start(0)
+        device.await_event("stage", "p0")
+        proofs.start(1)
+        proofs.expect_valid(1 - failing)
+        if isinstance(error, OutOfMemory):
+            proofs.expect_valid(failing)
+        else:
+            assert proofs.found[failing] is error
+        error.__traceback__ = None
+        expect_nothing_held(prover, device)
+    assert failed.is_set()
 
 
 @pytest.mark.parametrize("error", [KernelError("planted"), KeyboardInterrupt()])

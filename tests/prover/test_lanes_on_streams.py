@@ -8,7 +8,9 @@ from __future__ import annotations
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 from given import circuit_of, evaluations, key_of
@@ -18,6 +20,7 @@ from circuits import chain
 from cuzk import Evaluations
 from cuzk.backends.cuda import CudaBackend, device
 from cuzk.backends.cuda.machine import Machine
+from cuzk.backends.cuda.memory import MemoryPlan, share
 from cuzk.backends.cuda.transfers import Transfers
 from cuzk.curves import BN254
 from cuzk.errors import CuzkError
@@ -80,6 +83,27 @@ def test_no_guard_is_missing(vectors: str, eager: int, monkeypatch: pytest.Monke
     gc.collect()
     assert set(driver.alive.values()) == {0}
     assert driver.violations == []
+
+
+@pytest.mark.parametrize("eager", [3, pytest.param(0, marks=SLOW), pytest.param(11, marks=SLOW)])
+def test_a_witness_that_waits(eager: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the vectors of the proof before it: two lanes, of which one computes."""
+
+    def narrow(*arguments: Any, **options: Any) -> MemoryPlan:
+        return replace(share(*arguments, **options), lanes=1, waiting=1)
+
+    install(FakeDriver(eager=eager), monkeypatch)
+    monkeypatch.setattr("cuzk.backends.cuda.share", narrow)
+    key = key_of(BN254)
+    with Prover(key, device="cuda", insecure_key=True) as prover:
+        results = outcomes_of(prover) + outcomes_of(prover)
+        tracks = {span.track for span in prover.timeline.spans()}
+        assert prover.standing.lanes == 1
+    assert {"cuda:0 compute", "cuda:0 compute 2"} <= tracks
+    for result in results:
+        assert isinstance(result, Result), result
+        assert verify(key.vk, result.public, result.proof, insecure_key=True)
+        assert (result.report.retries, result.report.lanes) == (0, 1)
 
 
 @pytest.mark.parametrize("verb", ["cuMemcpyHtoDAsync", *(pytest.param(verb, marks=SLOW) for verb in ("cuMemHostRegister", "cuMemAllocFromPoolAsync", "cuLaunchKernel", "cuEventSynchronize"))])  # fmt: skip

@@ -56,6 +56,11 @@ class Backend(Protocol):
         """Proofs at a time that the last plan has room for: at most what it was asked for, 1 without a plan."""
         ...
 
+    @property
+    def waiting(self) -> int:
+        """Further proofs, on lanes of their own, whose witness the last plan has room for while others compute."""
+        ...
+
     def plan(self, work: Workload) -> int:
         """Share out the device's memory, before anything is put: the bytes that a proof takes at most.
 

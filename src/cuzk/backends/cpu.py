@@ -83,6 +83,7 @@ class CpuBackend:
         self.threads = threads
         self.timeline = Timeline()
         self.lanes = 1
+        self.waiting = 0  # nothing is copied ahead
         self._twiddles = np.zeros((0, 4), np.uint64)  # of the last root asked for
 
     def plan(self, work: Workload) -> int:

@@ -129,7 +129,7 @@ class CircuitProver:
         self._expect_circuit(task)
         watch = Stopwatch(self.timeline, self._phases)
         with Forgetting(), watch("total"):
-            parts = self._partitions(task)
+            parts = self._proofs(task, range(task.proof.partitions))
             for part in parts:
                 for name, spent in part.milliseconds.items():
                     watch.add(name, spent)
@@ -137,6 +137,13 @@ class CircuitProver:
             with watch("verify"):
                 self._expect_valid(task.statement, data)
         return WholeProof(data, tuple(part.report for part in parts), watch.milliseconds)
+
+    def partitions(self, task: Task, numbers: Sequence[int]) -> list[PartitionProof]:
+        """Of these partitions the proofs, in this order; as :meth:`prove`, each is verified by itself alone."""
+        for number in numbers:
+            self._expect_partition(task, number)
+        with Forgetting():
+            return self._proofs(task, numbers)
 
     def stage(self, task: Task, number: int) -> StagedPartition:
         """A partition's witness, made, compared with the statement and checked: all that needs no device.
@@ -209,8 +216,7 @@ class CircuitProver:
                 f"{reason}"
             )
 
-    def _partitions(self, task: Task) -> list[PartitionProof]:
-        numbers = range(task.proof.partitions)
+    def _proofs(self, task: Task, numbers: Sequence[int]) -> list[PartitionProof]:
         if len(numbers) == 1 or not self._on_device():
             return [self._partition(task, number) for number in numbers]
         more = witness_bytes(self._circuit)

@@ -3,7 +3,9 @@
     place   at most so many proofs are in work at once and hold the device's buffers; first come, first served.
             One that needs the device alone has all places when nobody else is in work
     turn    of the proofs in work the oldest that has not queued its kernels has the turn, nobody else: kernels
-            are queued in the order in which places were taken
+            are queued in the order in which places were taken. Where there are more places than proofs that may
+            compute at once, those beyond it wait for their turn until one of these has left: memory has room for
+            their witness, not for their vectors
 
 What comes before a turn (copies) and after it (waiting for results, the last steps on the host) overlaps.
 Nobody waits for a ticket that left or whose thread is gone (another thread's in a forked process). A thread
@@ -28,8 +30,9 @@ class Retired(Exception):
 class Order(Generic[T]):
     """The places of one device and who has them."""
 
-    def __init__(self, places: Sequence[T]) -> None:
+    def __init__(self, places: Sequence[T], at_once: int | None = None) -> None:
         self._places = tuple(places)
+        self._at_once = at_once or len(self._places)
         self._waiting: list[Ticket[T]] = []
         self._working: list[Ticket[T]] = []  # the oldest first
         self._watching: list[Ticket[T]] = []  # for the end
@@ -43,6 +46,11 @@ class Order(Generic[T]):
     def places(self) -> int:
         """How many."""
         return len(self._places)
+
+    @property
+    def at_once(self) -> int:
+        """Of them how many may compute."""
+        return self._at_once
 
     def ticket(self, *, alone: bool = False) -> Ticket[T]:
         """For one proof by the calling thread; nothing is held yet."""
@@ -104,7 +112,8 @@ class Order(Generic[T]):
         return True
 
     def _give_turn(self, ticket: Ticket[T]) -> bool:
-        if any(t.queueing and t.thread is not ticket.thread for t in self._working):
+        others = [t for t in self._working if t.thread is not ticket.thread]
+        if any(t.queueing for t in others) or sum(t.queued for t in others) >= self._at_once:
             return False
         ticket.queueing = next(t for t in self._working if not t.queued) is ticket
         return ticket.queueing

@@ -229,15 +229,19 @@ class Placement:
             planned = backend.plan(work)
             resident = reside(self._key, self._matrices, backend)
             lanes = self._beside(backend)
-            return Placed(resident, backend, reason, Order(lanes), planned, tuple(backend.notes()))
+            order = Order(lanes, min(backend.lanes, len(lanes)))
+            return Placed(resident, backend, reason, order, planned, tuple(backend.notes()))
         except BackendError as error:
             if backend.name == "cpu" or not self._may_leave:
                 raise
             return self._on_cpu(f"{backend.name} cannot hold the key: {error}")
 
     def _beside(self, backend: Backend) -> list[Backend]:
-        """As many as the plan has room for; one where a second would be the same and nobody asked for it."""
-        lanes = [backend, *(backend.beside() for _ in range(backend.lanes - 1))]
+        """As many as the plan has room for, and for those that wait; one where a second would be the same and nobody
+        asked for it.
+        """
+        more = backend.lanes + backend.waiting - 1
+        lanes = [backend, *(backend.beside() for _ in range(more))]
         return lanes[:1] if self._lanes is None and lanes[-1] is backend else lanes
 
     def _on_cpu(self, reason: str) -> Placed:

@@ -253,7 +253,7 @@ class Prover:
             threads=self._threads,
             milliseconds={"load": self._load_ms, **statement.watch.milliseconds},
             device_milliseconds=statement.device_milliseconds,
-            lanes=outcome.device.order.places,
+            lanes=outcome.device.order.at_once,
             transfers=list(dict.fromkeys([*outcome.device.notes, *statement.notes])),
             retries=outcome.retries,
             planned_bytes=self._planned_bytes,

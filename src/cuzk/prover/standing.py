@@ -35,7 +35,7 @@ def standing_of(placed: Placed) -> Standing:
     return Standing(
         device=backend.name,
         title=backend.title,
-        lanes=placed.order.places,
+        lanes=placed.order.at_once,
         key_host=key_bytes(key, matrices),
         proof_host=witness if placed.planned_bytes else vector_bytes(key, matrices),
         key_device=max(stays, backend.resident_bytes()),

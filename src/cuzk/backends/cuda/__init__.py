@@ -93,6 +93,12 @@ class CudaBackend:
         return plan.lanes if plan else 1
 
     @property
+    def waiting(self) -> int:
+        """As the last plan has it."""
+        plan = self._residence.plan
+        return plan.waiting if plan else 0
+
+    @property
     def timeline(self) -> Timeline:
         """Of all streams of its lanes."""
         return self._machine.timeline

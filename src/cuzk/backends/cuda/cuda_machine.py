@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ from cuzk.errors import KernelError
 from cuzk.timeline import Span, Timeline
 
 TO_DEVICE, TO_HOST = "copy to device", "copy to host"
+UNNOTICED = (
+    1e-3  # seconds of an allocation; from memory that the pool holds it takes some microseconds
+)
 
 
 @dataclass
@@ -90,11 +94,14 @@ class CudaMachine:
         self.card.prepare(kernels.units(curve))
 
     def alloc(self, nbytes: int) -> Memory:
-        """From the card's pool."""
+        """From the card's pool; what takes long, as where that grows, is a span."""
         if nbytes < 0:
             raise KernelError(f"{self.name}: expected a size to allocate, found {nbytes}")
         self.card.enter()
+        start = perf_counter()
         block = self._stream.allocate(nbytes)
+        if (end := perf_counter()) > start + UNNOTICED:
+            self.timeline.over("allocate", start, end, {"bytes": nbytes})
         return Memory(block.address, nbytes, block)
 
     def upload(self, memory: Memory, array: NDArray[Any]) -> None:

@@ -12,7 +12,8 @@ Where that is too much, what costs least gives way first:
        no other sum shares; then those in G2, where a point takes longest for its bytes; then from the end
     3  streamed sums take shorter batches, not below SHORTEST points
 
-There is more than one lane where nothing has to give way for it. Where many proofs are to come, points take what
+There is more than one lane where nothing has to give way for it. Where fewer fit than were asked for, the witness of
+one proof more has room likewise: it is copied while the others compute, and computed when one of them is done. Where many proofs are to come, points take what
 is left for tables of their multiples.
 """
 
@@ -47,8 +48,10 @@ class MemoryPlan:
     """Bytes that may stay taken by points, the longest sum or batch made at once, all bytes at the height.
 
     With ``windows`` all points get tables for that plan. ``stay`` says which queries are on the device, in the
-    workload's order; ``lanes`` is how many proofs at a time all this is for. ``once`` are the bytes that stay
-    whatever proofs do, ``lane`` those of a proof without what sums only take where it is free.
+    workload's order; ``lanes`` is how many proofs at a time all this is for, ``waiting`` how many more of which only the
+    witness is there. ``once`` are the bytes that stay
+    whatever proofs do, ``lane`` those of a proof without what sums only take where it is free, and with the witness that
+    waits.
     """
 
     points: int
@@ -59,6 +62,7 @@ class MemoryPlan:
     lanes: int = 1
     once: int = 0
     lane: int = 0
+    waiting: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,10 @@ class _Needs:
     @property
     def element(self) -> int:
         return 8 * self.curve.fr_words
+
+    @property
+    def witness(self) -> int:
+        return self.element * self.work.wires
 
     @property
     def longest(self) -> int:
@@ -99,7 +107,7 @@ class _Needs:
             else:
                 sums.append(self.streamed_bytes(group, self.longest, chunk))
                 rings.append(self.ring_bytes(group, self.longest, chunk))
-        kept = self.element * self.work.wires + max(rings)
+        kept = self.witness + max(rings)
         return kept + max(VECTORS * domain, domain + max(sums))
 
     def extra(self, of: SumBytes, chunk: int, stay: Sequence[bool], windows: WindowPlan | None = None) -> int:  # fmt: skip
@@ -168,9 +176,13 @@ def share(
         if (height := total(lanes, windows) + tables - points) <= usable:
             lane = needs.lane(chunk, stay, windows)
             return MemoryPlan(tables, chunk, height, windows, stay, lanes, once + tables, lane)
-    height = max(alone, min(total(lanes), usable))
-    lane = needs.lane(chunk, stay)
-    return MemoryPlan(points, chunk, height, None, stay, lanes, once + points, lane)
+    untouched = all(stay) and chunk == needs.longest
+    room = untouched and alone + needs.witness <= usable
+    waiting = 1 if lanes == 1 < work.lanes and room else 0
+    more = waiting * needs.witness
+    height = max(alone + more, min(total(lanes) + more, usable))
+    lane = needs.lane(chunk, stay) + more
+    return MemoryPlan(points, chunk, height, None, stay, lanes, once + points, lane, waiting)
 
 
 def _what_fits(

@@ -215,7 +215,8 @@ class Sums:
         given, key = bases_of(bases), map_key(wires, n)
         with given.lock:
             if key not in given.maps:
-                given.maps[key] = map_of(self.machine, self.curve, bases.kind, points, wires, n)
+                with self.machine.timeline.span("map wires", wires=len(wires)):
+                    given.maps[key] = map_of(self.machine, self.curve, bases.kind, points, wires, n)
             return given.maps[key]
 
     def _wires(self, wires: object, bases: Buffer, n: int) -> Wires:
