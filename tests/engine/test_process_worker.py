@@ -283,6 +283,19 @@ async def test_an_answer_that_is_none_costs_the_worker(monkeypatch: pytest.Monke
 
 
 @in_loop
+async def test_what_its_process_takes_is_known_before_any_key() -> None:
+    async with running() as worker:
+        before = worker.health()
+        assert before.overhead.keys() == {"host"}
+        [(what, nbytes)] = before.overhead["host"].items()
+        real = psutil.Process(before.process).memory_info().rss
+        assert what == "process"
+        assert 0.8 * nbytes < real < 1.5 * nbytes
+        await worker.load("toy")
+        assert worker.health().overhead == before.overhead
+
+
+@in_loop
 async def test_a_call_is_quick() -> None:
     """Median 0.2 ms on an idle machine; ten times that is still nothing beside a proof."""
     async with running() as worker:
