@@ -15,6 +15,7 @@ from cuzk.errors import (
     FormatError,
     NotReady,
     OutOfMemory,
+    QueueFull,
 )
 
 BIG = {"big": Circuit(partitions=3)}
@@ -175,3 +176,36 @@ def test_a_key_that_another_worker_has_is_not_waited_for(tmp_path: Path) -> None
 
     play(tmp_path, scenario, BIG, workers={"one": {}, "two": {}})
     assert BIG["big"].fault == ""  # another test's circuits are not changed
+
+
+def test_jobs_that_wait_for_a_key_take_no_place_from_others(tmp_path: Path) -> None:
+    """Their payloads are on the disk, and count."""
+    policy = EnginePolicy(limits=HOST, queue_limit=2, queue_bytes=10, critical_places=0)
+
+    async def scenario(world: World) -> None:
+        big = [world.request(f"b{n}", "big", data=b"1234") for n in range(2)]
+        for request in big:
+            await world.engine.submit(request)
+        assert "the limit is 2" in await raised(QueueFull, world.engine.submit(world.request("x")))
+        world.catalogue.circuits["big"].fault = "big.zkey: no such file"
+        world.worker.fail["load", "big"] = [FormatError("big.zkey: no such file")]
+        await asyncio.sleep(60)
+        assert {world.job(request.id).state for request in big} == {"queued"}
+        good = [world.request(f"g{n}", data=bytes([n])) for n in range(2)]
+        for request in good:
+            await world.engine.submit(request)
+        text = await raised(QueueFull, world.engine.submit(world.request("y", data=b"z")))
+        assert "the limit is 2" in text
+        for request in good:
+            assert await world.proof(request.id) == expected_proof(request, 1)
+        assert await raised(QueueFull, world.engine.submit(world.request("z", data=b"xyz"))) == (
+            "2 requests with 8 bytes are waiting or in work (2 of them for a circuit that is NOT READY); with 3 more the "
+            "limit of 10 bytes is exceeded: try again later"
+        )
+        await raised(NotReady, world.engine.submit(world.request("more", "big")))
+        world.catalogue.circuits["big"].fault = ""
+        for request in big:
+            assert await world.proof(request.id) == expected_proof(request, 3)
+        await world.quiet()
+
+    play(tmp_path, scenario, {"small": Circuit(), **BIG}, policy)

@@ -50,6 +50,14 @@ class Catalogue:
         """Looked at again: some file status for each."""
         return [circuit.entry() for circuit in self._circuits.values()]
 
+    def blank(self) -> list[CircuitEntry]:
+        """From the settings alone: no file is touched."""
+        return [circuit.blank() for circuit in self._circuits.values()]
+
+    def entry(self, circuit: str) -> CircuitEntry:
+        """One of them, looked at again."""
+        return self._circuits[circuit].entry()
+
     def named(self, name: str) -> str:
         """A circuit's id."""
         if name not in self._names:
@@ -61,11 +69,15 @@ class Catalogue:
 
     def route(self, request: Request) -> Route:
         """By circuit_id, or by the registered proof."""
+        route = self.place(request)
+        if fault := self.entry(route.circuit).fault:
+            raise NotReady(f"{route.circuit}: not ready: {fault}")
+        return route
+
+    def place(self, request: Request) -> Route:
+        """``route`` from the settings alone: no file is touched."""
         circuit = self._of(request)
-        partitions = circuit.partitions(request)
-        if fault := circuit.entry().fault:
-            raise NotReady(f"{circuit.settings.id}: not ready: {fault}")
-        return Route(circuit.settings.id, partitions)
+        return Route(circuit.settings.id, circuit.partitions(request))
 
     def needs(self, circuit: str, device: str) -> Needs:
         """NotReady where the key cannot be looked at."""

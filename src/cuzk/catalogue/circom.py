@@ -53,10 +53,14 @@ class CircomCircuit:
         """As the loader would say."""
         return self.key.facts()
 
+    def blank(self) -> CircuitEntry:
+        """From the settings alone."""
+        settings = self.settings
+        return CircuitEntry(settings.id, KIND, str(settings.key), preload=settings.preload)
+
     def entry(self) -> CircuitEntry:
         """With the loader's text where the key is missing, cut, another file or an insecure key."""
-        settings = self.settings
-        entry = CircuitEntry(settings.id, KIND, str(settings.key), preload=settings.preload)
+        entry = self.blank()
         try:
             return replace(entry, key_bytes=self.facts().file_bytes)
         except CuzkError as error:

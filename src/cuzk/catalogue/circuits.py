@@ -33,6 +33,9 @@ class KnownCircuit(Protocol):
     def facts(self) -> KeyFacts:
         """CuzkError where its key cannot be used."""
 
+    def blank(self) -> CircuitEntry:
+        """From the settings alone."""
+
     def entry(self) -> CircuitEntry:
         """As it is now, with its fault if it has one."""
 

@@ -108,12 +108,16 @@ class FilecoinCircuit:
         terms = int(TERMS_PER_WIRE[self.files.kind] * facts.wires) + 1
         return replace(facts, circuit_terms=terms, evaluated=True)
 
-    def entry(self) -> CircuitEntry:
-        """With the way to get the key where it is missing."""
+    def blank(self) -> CircuitEntry:
+        """From the settings alone."""
         settings = self.settings
-        entry = CircuitEntry(
+        return CircuitEntry(
             settings.id, self.kind, str(self.path), preload=settings.preload, aliases=self.aliases
         )
+
+    def entry(self) -> CircuitEntry:
+        """With the way to get the key where it is missing."""
+        entry = self.blank()
         try:
             return replace(entry, key_bytes=self.facts().file_bytes)
         except CuzkError as error:

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from cuzk.catalogue.catalogue import Catalogue
 from cuzk.config import MemorySettings, Settings
+from cuzk.engine.catalogue import Catalogue
 from cuzk.engine.limits import host_limit, host_memory, pinned_limit
 from cuzk.engine.policy import EnginePolicy
 from cuzk.errors import DeviceUnavailable

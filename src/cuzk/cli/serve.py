@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from cuzk.catalogue.answering import AnsweringCatalogue
 from cuzk.catalogue.catalogue import Catalogue
 from cuzk.cli.app import cuzk_group, environment
 from cuzk.cli.log_limit import spare_the_log
@@ -28,6 +29,7 @@ from cuzk.errors import CuzkError, FormatError, InternalError
 from cuzk.server.daemon import run_daemon
 
 LOG = logging.getLogger("cuzk.serve")
+FIRST_LOOK = 10.0  # seconds that keys have at the start, from disks that sleep
 NO_CIRCUITS = "no circuits: give --circuit ID=KEY, or a [[circuit]] in the settings"
 
 
@@ -179,7 +181,8 @@ def serve(settings: Settings, catalogue: Catalogue) -> int:
             for device in devices
         ]
         LOG.info("devices: %s; host memory at most %s", ", ".join(devices), size(limits["host"]))
-        entries = catalogue.entries()
+        answering = AnsweringCatalogue(catalogue, devices)
+        entries = answering.first(FIRST_LOOK)
         if not entries:
             LOG.warning(NO_CIRCUITS)
         for entry in entries:
@@ -188,10 +191,10 @@ def serve(settings: Settings, catalogue: Catalogue) -> int:
             else:
                 LOG.info("circuit %s: %s, %s", entry.id, entry.key, size(entry.key_bytes))
         engine = Engine(
-            catalogue,
+            answering,
             workers,
             journal,
-            policy(settings, catalogue, devices, limits),
+            policy(settings, answering, devices, limits),
             resident=resident_bytes,
         )
         return asyncio.run(run_daemon(engine, journal, settings, manager()))

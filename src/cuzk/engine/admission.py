@@ -114,19 +114,23 @@ class Admission:
         return stored[1]
 
     def _room(self, request: Request) -> None:
+        """Jobs whose circuit is away take no place from others: it takes no new ones, so there are never more of them than
+        were accepted before. Their payloads count: they lie on the disk."""
         critical = request.priority is Priority.CRITICAL
         places, room = self.state.policy.room(critical=critical)
         jobs = self.state.jobs
-        waiting = len(jobs.live) + len(self.entering)
+        waiting = len(jobs.unfinished()) + len(self.entering)
         if waiting >= places:
             raise QueueFull(
                 f"{waiting} requests are waiting or in work, the limit is {places}: try again later"
             )
         held = jobs.payload_bytes + sum(each.payload_bytes for each in self.entering.values())
         if held + request.nbytes > room:
+            away = len(jobs.live) + len(self.entering) - waiting
+            more = f" ({away} of them for a circuit that is NOT READY)" if away else ""
             raise QueueFull(
-                f"{waiting} requests with {held} bytes are waiting or in work; with {request.nbytes} more the limit "
-                f"of {room} bytes is exceeded: try again later"
+                f"{waiting + away} requests with {held} bytes are waiting or in work{more}; with {request.nbytes} more "
+                f"the limit of {room} bytes is exceeded: try again later"
             )
 
     async def _enter(self, request: Request, digest: bytes, route: Route) -> JobView:

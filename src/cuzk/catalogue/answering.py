@@ -1,0 +1,165 @@
+"""A catalogue for the daemon's event loop, which no file keeps waiting: a network mount may hang for ever.
+
+    look at a circuit's files --> a thread of its own --> in time: its answer
+                                                      --> late: the circuit is NOT READY, with that reason
+
+A circuit has one thread at most, so that what hangs takes no other's. The first look that is late costs the caller ``wait``
+seconds; as long as it hangs, and until one was prompt again, nobody waits: what the last look found is good for some seconds.
+The threads are no reason for a process to stay.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Event, Thread
+from typing import Protocol
+
+from cuzk.engine.catalogue import Catalogue, CircuitEntry, Device, Needs, OpenCircuit, Route
+from cuzk.engine.request import Request
+from cuzk.errors import CuzkError, NotReady
+
+WAIT = 0.25  # seconds: a look at a file of the page cache takes 0.1 ms, from a disk that sleeps seconds, once
+GOOD = 5.0  # seconds for which a late answer is taken
+
+
+class LookedAt(Catalogue, Protocol):
+    """A catalogue whose circuits can be looked at one by one."""
+
+    def blank(self) -> Sequence[CircuitEntry]:
+        """All circuits, from the settings alone: no file is touched."""
+
+    def entry(self, circuit: str) -> CircuitEntry:
+        """One of them, looked at again."""
+
+    def place(self, request: Request) -> Route:
+        """``route`` from the settings alone."""
+
+
+class Look:
+    """One look at a circuit's files: its entry, and what it needs on the devices."""
+
+    def __init__(self, catalogue: LookedAt, circuit: str, devices: Sequence[str]) -> None:
+        self.done = Event()
+        self.entry: CircuitEntry | None = None
+        self.needs: dict[str, Needs | CuzkError] = {}
+        self.error: Exception | None = None
+        self.began = time.monotonic()
+        self.ended = 0.0
+        work = (catalogue, circuit, devices)
+        Thread(target=self._look, args=work, name=f"look at {circuit}", daemon=True).start()
+
+    def _look(self, catalogue: LookedAt, circuit: str, devices: Sequence[str]) -> None:
+        try:
+            for device in devices:
+                try:
+                    self.needs[device] = catalogue.needs(circuit, device)
+                except CuzkError as error:
+                    self.needs[device] = error
+            self.entry = catalogue.entry(circuit)
+        except Exception as error:  # raised again where it was asked for
+            self.error = error
+        self.ended = time.monotonic()
+        self.done.set()
+
+
+class AnsweringCatalogue:
+    """A :class:`cuzk.engine.catalogue.Catalogue` of another, for workers on ``devices``. One thread calls it."""
+
+    def __init__(
+        self, catalogue: LookedAt, devices: Sequence[str], *, wait: float = WAIT, good: float = GOOD
+    ) -> None:
+        self._catalogue = catalogue
+        self._devices = tuple(devices)
+        self._wait = wait
+        self._good = good
+        self._looks: dict[str, Look] = {}
+        self._last: dict[str, Look] = {}
+        """Of each circuit that was late, the last look that ended."""
+
+    def entries(self) -> list[CircuitEntry]:
+        """All looked at side by side."""
+        return self.first(self._wait)
+
+    def first(self, seconds: float) -> list[CircuitEntry]:
+        """``entries`` for who may wait: before the event loop runs."""
+        blank = self._catalogue.blank()
+        for entry in blank:
+            self._begin(entry.id)
+        until = time.monotonic() + seconds
+        return [self._entry(entry, until) for entry in blank]
+
+    def named(self, name: str) -> str:
+        """From the settings alone."""
+        return self._catalogue.named(name)
+
+    def route(self, request: Request) -> Route:
+        """NotReady where the circuit's files are late, too."""
+        route = self._catalogue.place(request)
+        blank = next(entry for entry in self._catalogue.blank() if entry.id == route.circuit)
+        self._begin(route.circuit)
+        entry = self._entry(blank, time.monotonic() + self._wait)
+        if entry.fault:
+            raise NotReady(f"{route.circuit}: not ready: {entry.fault}")
+        return route
+
+    def needs(self, circuit: str, device: str) -> Needs:
+        """NotReady where the circuit's files are late, too."""
+        self._begin(circuit)
+        look = self._answer(circuit, time.monotonic() + self._wait)
+        if look is None:
+            raise NotReady(f"{circuit}: not ready: {self._late(circuit)}")
+        found = look.needs[device]
+        if isinstance(found, CuzkError):
+            raise type(found)(*found.args)
+        return found
+
+    def check(self, request: Request) -> None:
+        """Not asked here: in a worker."""
+        self._catalogue.check(request)
+
+    def device(self, device: str) -> Device:
+        """Not asked here: in a worker."""
+        return self._catalogue.device(device)
+
+    def open(
+        self, circuit: str, device: str, threads: int | None, lanes: int | None
+    ) -> OpenCircuit:
+        """Not asked here: in a worker."""
+        return self._catalogue.open(circuit, device, threads, lanes)
+
+    def _begin(self, circuit: str) -> None:
+        look = self._looks.get(circuit)
+        if look is None or look.done.is_set():
+            self._looks[circuit] = Look(self._catalogue, circuit, self._devices)
+
+    def _answer(self, circuit: str, until: float) -> Look | None:
+        """What the look found, or the last one if that is good still; None: its files are late."""
+        look, last = self._looks[circuit], self._last.get(circuit)
+        late = circuit in self._last or time.monotonic() - look.began > self._wait
+        if look.done.wait(0 if late else max(0.0, until - time.monotonic())):
+            if look.ended - look.began <= self._wait:
+                self._last.pop(circuit, None)
+            elif circuit in self._last:
+                self._last[circuit] = look
+            last = look
+        elif last is None:
+            self._last[circuit] = look
+        if last is None or not last.done.is_set() or time.monotonic() - last.ended > self._good:
+            return None
+        if last.error is not None:
+            raise last.error
+        return last
+
+    def _entry(self, blank: CircuitEntry, until: float) -> CircuitEntry:
+        look = self._answer(blank.id, until)
+        if look is None or look.entry is None:
+            return replace(blank, fault=self._late(blank.id))
+        return look.entry
+
+    def _late(self, circuit: str) -> str:
+        seconds = time.monotonic() - self._looks[circuit].began
+        return (
+            f"its files have not answered for {seconds:.0f} s: is a disk or a network mount away?"
+        )

@@ -1,0 +1,116 @@
+"""Files that do not answer: their circuit is NOT READY, at once from then on, and nothing else is disturbed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from threading import Event
+
+import pytest
+from files import files
+from served import catalogue_of, circom, witness_request
+
+from cuzk.catalogue.answering import AnsweringCatalogue
+from cuzk.catalogue.catalogue import Catalogue
+from cuzk.engine.catalogue import CircuitEntry, Route
+from cuzk.errors import NotReady
+
+LATE = r"its files have not answered for \d+ s: is a disk or a network mount away\?"
+WAIT = 0.2
+SOON = 20.0
+
+
+class Hanging(Catalogue):
+    """A real one, whose circuit "hangs" is on a mount that does not answer until ``gate``."""
+
+    gate: Event
+    looks = 0
+
+    def entry(self, circuit: str) -> CircuitEntry:
+        if circuit.startswith("hangs"):
+            self.looks += 1
+            assert self.gate.wait(SOON)
+        return super().entry(circuit)
+
+
+def hanging(*more: str) -> Hanging:
+    made = files("bn254")
+    names = ("hangs", "good", *more)
+    settings = catalogue_of(*(circom(name, made.zkey) for name in names))
+    settings.__class__ = Hanging
+    assert isinstance(settings, Hanging)
+    settings.gate = Event()
+    return settings
+
+
+def test_a_mount_that_hangs_is_its_own_circuits_fault() -> None:
+    made = files("bn254")
+    catalogue = hanging("hangs-2", "hangs-3")
+    answering = AnsweringCatalogue(catalogue, ["cpu"], wait=WAIT)
+    threads = threading.active_count()
+    try:
+        began = time.monotonic()
+        answering.entries()
+        assert time.monotonic() - began < 2.5 * WAIT, "side by side"
+        began = time.monotonic()
+        for _ in range(20):
+            faults = {entry.id: entry.fault for entry in answering.entries()}
+            with pytest.raises(NotReady, match=f"^hangs: not ready: {LATE}$"):
+                answering.route(witness_request("hangs", made.wtns))
+            with pytest.raises(NotReady, match=LATE):
+                answering.needs("hangs", "cpu")
+            assert answering.route(witness_request("good", made.wtns)) == Route("good", 1)
+            assert answering.needs("good", "cpu") == catalogue.needs("good", "cpu")
+        assert time.monotonic() - began < 20 * WAIT, "nobody waits for it any more"
+        assert faults["good"] == ""
+        assert catalogue.looks == 3, "one look of each, as long as it hangs"
+        assert threading.active_count() <= threads + 4
+    finally:
+        catalogue.gate.set()
+
+
+def test_a_mount_that_is_back_is_ready_again() -> None:
+    catalogue = hanging()
+    answering = AnsweringCatalogue(catalogue, ["cpu"], wait=WAIT)
+    try:
+        assert [bool(entry.fault) for entry in answering.entries()] == [True, False]
+    finally:
+        catalogue.gate.set()
+    end = time.monotonic() + SOON
+    while any(entry.fault for entry in answering.entries()):
+        assert time.monotonic() < end
+        time.sleep(0.002)
+    assert answering.entries() == catalogue.entries()
+
+
+def test_what_is_seen_is_what_the_files_are_now(tmp_path: Path) -> None:
+    made = files("bn254")
+    catalogue = catalogue_of(circom("c", tmp_path / "c.zkey"))
+    answering = AnsweringCatalogue(catalogue, ["cpu"], wait=SOON)
+    assert "no file of that name" in answering.entries()[0].fault
+    (tmp_path / "c.zkey").write_bytes(made.zkey.read_bytes())
+    assert answering.route(witness_request("c", made.wtns)) == Route("c", 1)
+    assert answering.entries() == catalogue.entries()
+    (tmp_path / "c.zkey").unlink()
+    with pytest.raises(NotReady, match="no file of that name"):
+        answering.route(witness_request("c", made.wtns))
+
+
+PROCESS = """
+import sys, threading
+sys.path[:] = eval(sys.argv[1])
+from test_answering import AnsweringCatalogue, hanging
+answering = AnsweringCatalogue(hanging(), ["cpu"], wait=0.1)
+print(answering.entries()[0].fault)
+"""
+
+
+def test_a_look_that_hangs_keeps_no_process_from_its_end() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROCESS, repr(sys.path)],
+        capture_output=True, text=True, timeout=SOON * 0.9, check=True,
+    )  # fmt: skip
+    assert "have not answered" in done.stdout
