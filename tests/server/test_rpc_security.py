@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import random
 import socket
 import ssl
@@ -107,6 +109,20 @@ def test_a_token_file_is_private_and_long(tmp_path: Path, token: str, mode: int,
     assert token not in str(error.value)
     with pytest.raises(FormatError, match="none: No such file or directory"):
         read_token(tmp_path / "none")
+
+
+def test_who_may_not_read_the_token_is_told_whose_it_must_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """root's, as who made it by hand under a service manager has it."""
+
+    def denied(*_: object) -> str:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    path = token_file(tmp_path, TOKEN, 0o600)
+    monkeypatch.setattr(Path, "read_text", denied)
+    with pytest.raises(FormatError, match=f"`chown {os.geteuid()}` the file"):
+        read_token(path)
 
 
 def test_tls(tmp_path: Path, certificate: tuple[Path, Path]) -> None:

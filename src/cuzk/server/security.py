@@ -99,5 +99,5 @@ def _private(path: Path, forbidden: int, wanted: str) -> None:
 def _reason(error: Exception) -> str:
     if isinstance(error, PermissionError):
         user = os.geteuid()
-        return f"no permission for the daemon's user ({user}); `chown {user}` it, as its mode is for its owner"
+        return f"no permission for the daemon's user; `chown {user}` the file, which its owner alone may read"
     return getattr(error, "strerror", None) or str(error)
