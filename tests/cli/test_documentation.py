@@ -64,6 +64,19 @@ def test_27_commands_of_the_documentation_can_be_typed(page: str, whole: bool, l
             command.make_context(command.name, rest)
 
 
+def test_27_examples_of_the_help_can_be_typed() -> None:
+    context, found = click.Context(cuzk_group), 0
+    for name in MODULES:
+        command = cuzk_group.get_command(context, name)
+        assert command is not None
+        for line in re.findall(r"^ +(cuzk .*)$", command.help or "", re.MULTILINE):
+            ((called, rest),) = commands(shlex.split(line))
+            assert called is command
+            called.make_context(name, rest)
+            found += 1
+    assert found > 4
+
+
 def test_27_every_command_is_in_the_documentation() -> None:
     told = {name for _, _, line in LINES for name in shlex.split(line)[1].split("|")}
     assert told <= set(MODULES)

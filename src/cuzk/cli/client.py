@@ -72,6 +72,11 @@ def submit_command(
     """Hand WITNESS (.wtns) to a proving service that has CIRCUIT, and print the job's id.
 
     With --wait the proof is written as the service verified it; `cuzk verify` checks it once more.
+
+    \b
+    Examples:
+      cuzk submit membership witness.wtns --wait
+      cuzk submit membership witness.wtns --id order-17 --priority high --deadline 600
     """
     otherwise = {"-o": Path("proof.json"), "--public": Path("public.json")}
     check_written({"-o": output, "--public": public}, otherwise, {"WITNESS": witness}, wait=wait)
@@ -134,7 +139,12 @@ def await_command(
     service: Service,
     as_json: bool,
 ) -> None:
-    """Wait for JOB and write its proof. One that ended is answered for as long as the service keeps its result."""
+    """Wait for JOB and write its proof. One that ended is answered for as long as the service keeps its result.
+
+    \b
+    Example:
+      cuzk await order-17 -o proof.json --timeout 600
+    """
     check_outputs(outputs(output, public), {})
     with service.connect() as client:
         result = wait_for(client, job, timeout, quiet=as_json)

@@ -69,7 +69,11 @@ NO_CIRCUITS = "no circuits: give --circuit ID=KEY, or a [[circuit]] in the setti
     metavar="auto|cpu|cuda|cuda:N|cuda:GPU-UUID",
     help="Devices to prove on; every GPU, else the CPU, if not given.",
 )
-@click.option("--threads", type=click.IntRange(min=1), help="CPU threads of each device's process.")
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    help="CPU threads of each device's process; all of the machine's if not given.",
+)
 @click.option(
     "--check", is_flag=True, help="Look at settings and keys, say what is found, and end."
 )
@@ -88,6 +92,11 @@ def serve_command(
     A first signal lets accepted requests end (the setting `drain`), a second one stops at once; what is unfinished is
     done after the next start. With --check: exit status 0 where the settings are valid, whether or not every circuit
     is ready.
+
+    \b
+    Examples:
+      cuzk serve --circuit membership=out/membership20.zkey
+      cuzk serve --config /etc/cuzk/cuzk.toml --check
     """
     given: dict[str, dict[str, Any]] = {
         "daemon": {
