@@ -13,7 +13,15 @@ from virtual_time import EPOCH
 
 from cuzk.engine.policy import EnginePolicy
 from cuzk.engine.request import Priority
-from cuzk.errors import FormatError, NotReady, OutOfMemory, QueueFull, RequestConflict, UnknownJob
+from cuzk.errors import (
+    FormatError,
+    NotReady,
+    OutOfMemory,
+    QueueFull,
+    RequestConflict,
+    Unavailable,
+    UnknownJob,
+)
 
 
 def test_a_request_becomes_its_own_proof(tmp_path: Path) -> None:
@@ -181,6 +189,22 @@ def test_queued_bytes_are_bounded(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def test_bytes_of_requests_that_arrive_together_are_bounded(tmp_path: Path) -> None:
+    """Also of those that are being checked, and of large ones, whose digest is made in a thread."""
+
+    async def scenario(world: World) -> None:
+        for size in (1000, 300_000):
+            requests = [world.request(f"{size}-{n}", data=bytes(size)) for n in range(4)]
+            answers = await asyncio.gather(
+                *(world.engine.submit(each) for each in requests), return_exceptions=True
+            )
+            names = sorted(type(answer).__name__ for answer in answers)
+            assert names == (["JobView"] * 4 if size == 1000 else ["JobView"] + ["QueueFull"] * 3)
+            await world.quiet()
+
+    play(tmp_path, scenario, policy=EnginePolicy(queue_bytes=599_999, limits=HOST))
+
+
 def test_what_can_never_fit_is_refused_with_both_numbers(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         text = await raised(OutOfMemory, world.engine.submit(world.request("a", "huge")))
@@ -342,6 +366,18 @@ def test_a_drain_finishes_what_is_there_and_takes_nothing_new(tmp_path: Path) ->
         assert await draining
         assert await world.proof("a") == expected_proof(request, 1)
         assert (await world.engine.submit(request)).state == "done"
+
+    play(tmp_path, scenario)
+
+
+def test_what_is_checked_when_a_drain_begins_is_not_taken(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        checked = asyncio.ensure_future(world.engine.submit(world.request("a")))
+        await asyncio.sleep(0.0005)  # in the middle of its check
+        draining = asyncio.ensure_future(world.engine.drain(1000))
+        await raised(Unavailable, checked)
+        assert await draining
+        assert world.engine.snapshot().jobs == ()
 
     play(tmp_path, scenario)
 

@@ -152,7 +152,7 @@ def test_a_job_whose_payload_is_lost_has_failed(folder: Path) -> None:
         for number in (1, 2, 3):
             spool = first.spool()
             spool.write(MARK)
-            await first.accept(make_job(number, spool.payload(0, len(MARK))))
+            await first.accept(make_job(number, spool.payload(9, len(MARK) - 9)))
             paths.append(spool.path)
         return paths
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,6 +88,28 @@ def test_a_log_is_cut_when_calls_never_stop(folder: Path) -> None:
 
     size = asyncio.run(work())
     assert 4 << 20 < size < 16 << 20
+    journal.close()
+
+
+def test_a_log_is_cut_when_it_is_old_and_calls_never_stop(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However small: a witness of a job that has ended goes with it."""
+    monkeypatch.setattr("cuzk.engine.writer.LOG_BYTES", 1 << 40)
+    monkeypatch.setattr("cuzk.engine.writer.LOG_SECONDS", 0.2)
+    monkeypatch.setattr("cuzk.engine.writer.IDLE_SECONDS", 1000.0)
+    journal = Journal(folder)
+
+    async def work() -> None:
+        await journal.accept(make_job(1, Payload.of(MARK)))
+        await journal.end("job-1", DONE)
+        until, number = time.monotonic() + 20, 2
+        while places(folder, MARK) and time.monotonic() < until:
+            await journal.accept(make_job(number))
+            number += 1
+
+    asyncio.run(work())
+    assert places(folder, MARK) == []
     journal.close()
 
 

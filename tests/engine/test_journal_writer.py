@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from journal_jobs import DONE, MARK, make_job, wait_until
@@ -88,6 +90,26 @@ def test_a_call_that_cannot_be_done_fails_alone(journal: Journal, folder: Path) 
     assert [job.number for job in journal.recover().jobs] == [1, 2, 3, 5]
 
 
+def test_a_call_that_succeeds_by_itself_has_not_failed(journal: Journal, folder: Path) -> None:
+    """All calls of a transaction together may want more room than there is, and each of them less."""
+    tries = []
+
+    def once_full(_: sqlite3.Connection) -> int:
+        tries.append(1)
+        if len(tries) == 1:
+            raise sqlite3.OperationalError("database or disk is full")
+        return 7
+
+    with Stop(folder):
+        first = journal._writer.submit(
+            lambda _: 1
+        )  # in its transaction by itself, or with the others
+        others = [journal._writer.submit(once_full), journal._writer.submit(lambda _: 2)]
+    assert first.result(20) == 1
+    assert [other.result(20) for other in others] == [7, 2]
+    assert len(tries) == 2
+
+
 def test_a_commit_that_fails_fails_its_calls_and_no_later_ones(journal: Journal) -> None:
     """A file may not grow: as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -108,6 +130,73 @@ def test_a_commit_that_fails_fails_its_calls_and_no_later_ones(journal: Journal)
     assert [job.number for job in journal.recover().jobs] == [1, 2]
     assert asyncio.run(accept(range(3, 8))) == [None] * 5
     assert [job.number for job in journal.recover().jobs] == [1, 2, 3, 4, 5, 6, 7]
+
+
+class LockedOnce:
+    """A connection whose first COMMIT finds the database locked, which leaves its transaction open."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._locked = True
+
+    def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        if sql == "COMMIT" and self._locked:
+            self._locked = False
+            raise sqlite3.OperationalError("database is locked")
+        return self._connection.execute(sql, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def test_a_commit_that_failed_leaves_nothing_of_its_calls(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked = LockedOnce(journal._writer._connection)
+    monkeypatch.setattr(journal._writer, "_connection", locked)
+    with pytest.raises(EngineError, match="cannot be written: database is locked"):
+        asyncio.run(journal.accept(make_job(1)))
+    asyncio.run(journal.accept(make_job(2)))
+    assert [job.number for job in journal.recover().jobs] == [2]
+
+
+@pytest.mark.parametrize(("calls", "nbytes"), [(10, 1 << 30), (1000, 25_000)])
+def test_a_transaction_has_its_limits(
+    journal: Journal, folder: Path, monkeypatch: pytest.MonkeyPatch, calls: int, nbytes: int
+) -> None:
+    """In calls and in bytes: those of the first are not kept waiting for all that came after them."""
+    monkeypatch.setattr("cuzk.engine.writer.GROUP_CALLS", calls)
+    monkeypatch.setattr("cuzk.engine.writer.GROUP_BYTES", nbytes)
+    seen: list[str] = []
+    commits(journal, seen)
+
+    async def work() -> None:
+        with Stop(folder):
+            jobs = [make_job(number, Payload.of(b"w" * 2500)) for number in range(1, 41)]
+            tasks = [asyncio.ensure_future(journal.accept(job)) for job in jobs]
+            await asyncio.sleep(0)
+        await asyncio.gather(*tasks)
+
+    asyncio.run(work())
+    assert seen.count("COMMIT") in (4, 5)  # ten each, or the first by itself or with some
+
+
+@pytest.mark.parametrize("error", [OSError(5, "no"), sqlite3.OperationalError("disk I/O error")])
+def test_a_log_that_cannot_be_cut_stops_nobody(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    tried = threading.Event()
+
+    def fail(*, idle: bool) -> None:
+        if idle:
+            tried.set()
+        raise error
+
+    monkeypatch.setattr(journal._writer, "_tidy", fail)
+    asyncio.run(journal.accept(make_job(1)))
+    assert tried.wait(20)
+    asyncio.run(asyncio.wait_for(journal.accept(make_job(2)), 20))
+    monkeypatch.undo()
 
 
 def test_a_full_database_is_an_error_and_leaves_room_for_what_fits(journal: Journal) -> None:

@@ -284,6 +284,15 @@ def test_prepared_jobs_that_leave_no_memory_for_a_partition_are_forgotten_but_on
     assert plan(one, POLICY, NOW) == [Forget("w", "j2"), Start("w", "j1", 0)]
 
 
+def test_keys_of_the_same_class_stay_where_a_lower_one_is_enough() -> None:
+    """Both are in use and either would do: the first job waits for what runs of the lowest, and the second goes on."""
+    jobs = (job("j1", "a", proved=1), job("j2", "b", on="w"), job("j3", "c", LOW, on="w", running=1))  # fmt: skip
+    keys = (key("b", used=1, users=1, slots=3), key("c", 50, used=2, users=2, slots=3))
+    needs = {**NEEDS, ("b", "gpu"): Needs({"gpu": 50}), ("c", "gpu"): Needs({"gpu": 50})}
+    view = View(jobs, (site(*keys, running=1),), {"gpu": 20}, needs)
+    assert plan(view, POLICY, NOW) == [Start("w", "j2", 0)]
+
+
 def test_a_key_is_loaded_where_none_has_to_go() -> None:
     needs = {("a", "gpu"): Needs({"gpu": 50}), ("a", "gpu2"): Needs({"gpu2": 50})}
     sites = (site(key("b", 100)), Site("v", "gpu2", True))

@@ -178,6 +178,18 @@ def test_a_payload_that_cannot_be_kept_is_not_accepted(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_a_payload_that_comes_as_the_journal_closes_is_not_left(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "state")
+    spool = journal.spool()
+    spool.write(b"payload")
+    journal._files.shutdown()
+    with pytest.raises(Unavailable, match="the journal is closed"):
+        asyncio.run(journal.accept(job_of(1, spool.payload(0, 7))))
+    spool.discard()
+    assert not spool.path.exists()
+    journal.close()
+
+
 def test_a_file_that_takes_long_to_delete_keeps_nobody_from_a_new_one(
     spools: Spools, monkeypatch: pytest.MonkeyPatch
 ) -> None:

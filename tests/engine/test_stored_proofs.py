@@ -11,6 +11,7 @@ import pytest
 from cuzk.engine.database import MIGRATIONS
 from cuzk.engine.job import Job, Outcome, Partition, State
 from cuzk.engine.journal import Journal
+from cuzk.engine.recall import proof_digest
 from cuzk.engine.request import Payload, Priority, Request
 
 DONE = Outcome(State.DONE, b"the proof", b"[35]")
@@ -78,3 +79,7 @@ def test_a_journal_of_the_first_schema(tmp_path: Path) -> None:
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS)
     connection.close()
+
+
+def test_a_proofs_digest_says_where_its_signals_begin() -> None:
+    assert proof_digest(b"ab", b"c") != proof_digest(b"a", b"bc")

@@ -85,6 +85,8 @@ def test_a_token_is_needed_everywhere(tmp_path: Path) -> None:
         assert refused(status, asked, **basic)[0] is grpc.StatusCode.UNAUTHENTICATED
         twice = {"metadata": (("authorization", f"Bearer {TOKEN}"),) * 2}
         assert refused(status, asked, **twice)[0] is grpc.StatusCode.UNAUTHENTICATED
+        other = {"metadata": (("x-authorization", f"Bearer {TOKEN}"),)}
+        assert refused(status, asked, **other)[0] is grpc.StatusCode.UNAUTHENTICATED
         for wrong in (TOKEN[:-1], TOKEN + "0", TOKEN.upper(), "x"):
             answer = refused(status, asked, **with_token(wrong))
             assert answer == (grpc.StatusCode.PERMISSION_DENIED, "expected the daemon's token, found another one", "refused")  # fmt: skip

@@ -150,6 +150,24 @@ def test_what_is_malformed_is_named_by_its_offset(data: bytes, offset: int, foun
         SubmitProofRequest.FromString(data)
 
 
+def test_a_field_ends_where_the_message_that_it_is_in_does() -> None:
+    """A number that is cut there is not gone on with in what follows it."""
+    inner = tag(2, 0) + b"\xe4"
+    data = tag(1, 2) + varint(len(inner)) + inner + tag(9, 0) + b"\x01"
+    with pytest.raises(DecodeError):
+        ProveRequest.FromString(data)
+    with pytest.raises(FormatError, match=r"byte 3: .* found a number that is cut short"):
+        split_inside(memoryview(data), 1, LARGE)
+
+
+def test_a_length_has_five_bytes_at_most() -> None:
+    data = tag(10, 2) + b"\x81\x80\x80\x80\x80\x00" + b"x"
+    with pytest.raises(DecodeError):
+        SubmitProofRequest.FromString(data)
+    with pytest.raises(FormatError, match="a number of more than 5 bytes"):
+        split(memoryview(data), LARGE)
+
+
 def test_many_fields_and_a_large_rest_are_bounded() -> None:
     most = tag(11, 2) + b"\x00"
     assert len(split(memoryview(most * FIELD_LIMIT), LARGE).large[11]) == FIELD_LIMIT
