@@ -16,6 +16,7 @@ from cuzk.errors import (
     NotReady,
     OutOfMemory,
     QueueFull,
+    WorkerLost,
 )
 
 BIG = {"big": Circuit(partitions=3)}
@@ -209,3 +210,25 @@ def test_jobs_that_wait_for_a_key_take_no_place_from_others(tmp_path: Path) -> N
         await world.quiet()
 
     play(tmp_path, scenario, {"small": Circuit(), **BIG}, policy)
+
+
+def test_a_worker_that_dies_of_its_key_names_the_file(tmp_path: Path) -> None:
+    """While it loads it, and while a job uses it; another death says nothing of it."""
+
+    async def scenario(world: World) -> None:
+        asked = {name: world.request(name, "big") for name in ("load", "prove")}
+        world.worker.fail["load", "big"] = ["die"] * 3
+        world.worker.fail["prove", "prove"] = ["die"] * 3
+        await world.engine.submit(asked["load"])
+        view, _ = await world.engine.result("load")
+        assert "signal 7 (SIGBUS); SIGBUS says that a file was cut" in view.message
+        assert "look at big.zkey, and put keys there whole" in view.message
+        await world.engine.submit(asked["prove"])
+        view, _ = await world.engine.result("prove")
+        assert view.message.startswith("the worker died 3 times while it worked on this request")
+        assert "look at big.zkey" in view.message
+        killed = WorkerLost("worker cpu: killed by signal 9 (SIGKILL)")
+        assert world.engine._state.suspect("big", killed) == ""
+        await world.quiet()
+
+    play(tmp_path, scenario, {"small": Circuit(), **BIG})

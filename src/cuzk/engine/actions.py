@@ -231,6 +231,7 @@ class Actions:
         if live.job.losses >= self.state.policy.losses:
             text = (
                 f"the worker died {live.job.losses} times while it worked on this request: {error}"
+                f"{self.state.suspect(live.job.circuit, error)}"
             )
             self.endings.fail(live, WorkerLost(text))
             return

@@ -91,6 +91,8 @@ class Residency:
             if fault.deaths < state.policy.losses:
                 state.wake()
                 return
+            error = WorkerLost(f"{error}{state.suspect(circuit, error)}")
+            fault.message = str(error)
         elif isinstance(error, OutOfMemory) and not fault.again:
             fault.again = True
             self._pause(fault, now + state.policy.again)

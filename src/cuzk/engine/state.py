@@ -17,10 +17,11 @@ from cuzk.engine.overhead import Overhead
 from cuzk.engine.policy import EnginePolicy
 from cuzk.engine.stations import Station
 from cuzk.engine.worker import Worker
-from cuzk.errors import CuzkError
+from cuzk.errors import CuzkError, WorkerLost
 
 T = TypeVar("T")
 LOG = logging.getLogger("cuzk.engine")
+BUS_ERROR = "(SIGBUS)"  # as cuzk.engine.link says of a process how it ended
 LOOK_AGAIN = 5.0  # seconds until files that could not be read are looked at again
 SHOWN = 80  # characters of what users sent, in a log line
 REASON = 1000  # characters of why something failed
@@ -142,6 +143,16 @@ class State:
         for station in self.stations.values():
             if circuit not in station.keys:
                 self._needs.pop((circuit, station.worker.device), None)
+
+    def suspect(self, circuit: str, error: WorkerLost) -> str:
+        """What a worker's death of a file that was cut under it says of the circuit's key; of other deaths nothing."""
+        if BUS_ERROR not in str(error):
+            return ""
+        keys = [entry.key for entry in self.catalogue.entries() if entry.id == circuit]
+        return (
+            f"; SIGBUS says that a file was cut or its disk failed while it was read: look at {', '.join(keys)}, and put keys "
+            "there whole (copy beside, then mv)"
+        )
 
     def begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run it beside everything else. It handles its own errors: one that comes out of it is a bug, and logged."""
