@@ -56,7 +56,7 @@ OPTIONS = (
         "grpc.initial_reconnect_backoff_ms",
         100,
     ),  # a service that was restarted; else 1 s, up to 2 minutes
-    ("grpc.min_reconnect_backoff_ms", 10_000),  # how long a try to connect may take: a busy machine
+    ("grpc.min_reconnect_backoff_ms", 20_000),  # how long a try to connect may take: a busy machine
     ("grpc.max_reconnect_backoff_ms", 2_000),
 )
 
