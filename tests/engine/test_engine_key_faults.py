@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from scripted import HOST, World, play, raised
 from scripted_catalogue import GIB, Circuit
 from scripted_worker import expected_proof
 
 from cuzk.engine.policy import EnginePolicy
+from cuzk.engine.residency import VANISHED
 from cuzk.errors import (
     DeviceUnavailable,
     FormatError,
@@ -18,6 +20,7 @@ from cuzk.errors import (
     QueueFull,
     WorkerLost,
 )
+from cuzk.load import open_circuit
 
 BIG = {"big": Circuit(partitions=3)}
 
@@ -232,3 +235,27 @@ def test_a_worker_that_dies_of_its_key_names_the_file(tmp_path: Path) -> None:
         await world.quiet()
 
     play(tmp_path, scenario, {"small": Circuit(), **BIG})
+
+
+def test_a_key_that_vanishes_during_a_load_and_is_back_at_once_costs_no_job(tmp_path: Path) -> None:
+    """One more load a little later; where that fails of it, too, the jobs fail."""
+    gone = "big.zkey: expected a .zkey file, found no file of that name"
+
+    async def scenario(world: World) -> None:
+        world.worker.fail["load", "big"] = [FormatError(gone)]
+        request = world.request("a", "big")
+        await world.engine.submit(request)
+        assert await world.proof("a") == expected_proof(request, 3)
+        await world.engine.evict("big")
+        world.worker.fail["load", "big"] = [FormatError(gone)] * 2
+        await world.engine.submit(world.request("b", "big"))
+        view, _ = await world.engine.result("b")
+        assert (view.code, view.message) == ("bad-format", gone)
+        await world.quiet()
+
+    play(tmp_path, scenario, {"small": Circuit(), **BIG})
+
+
+def test_the_text_of_a_file_that_vanished_is_the_readers(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=VANISHED):
+        open_circuit(tmp_path / "none")

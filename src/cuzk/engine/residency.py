@@ -19,6 +19,7 @@ from cuzk.engine.state import LOG, State, quoted, reason
 from cuzk.engine.stations import Fault, Held, Phase, Station
 from cuzk.errors import CuzkError, EngineError, OutOfMemory, WorkerLost
 
+VANISHED = "found no file of that name"  # as cuzk.formats.source says of a file that is not there
 ELSEWHERE = 60.0  # seconds for which a circuit with a fault on one worker is tried on others only
 
 
@@ -97,6 +98,10 @@ class Residency:
             fault.again = True
             self._pause(fault, now + state.policy.again)
             self.close_idle(station)
+            return
+        elif VANISHED in str(error) and not fault.again and not self.away.hold(circuit):
+            fault.again = True  # and back at once: the next load finds it
+            self._pause(fault, now + state.policy.again)
             return
         fault.again, fault.deaths = False, 0
         self._give_up(station, circuit, fault, error)
