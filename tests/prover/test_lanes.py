@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from itertools import pairwise
 from time import sleep
@@ -13,6 +14,7 @@ from proofs import Proofs, expect_nothing_held, key
 from circuits import cubic
 from cuzk.curves import BN254
 from cuzk.errors import CuzkError, FormatError, KernelError, OutOfMemory
+from cuzk.prover.evaluate import Evaluated
 from cuzk.prover.session import Prover, Result
 from cuzk.verifier import verify
 from null_backend import TIMEOUT, Event, NullDevice, install
@@ -100,6 +102,24 @@ def test_faults_beside_a_witness_that_waits(
         error.__traceback__ = None
         expect_nothing_held(prover, device)
     assert failed.is_set()
+
+
+def test_rows_that_were_checked_are_not_evaluated_again(device: NullDevice) -> None:
+    """A, B and C once, for the check; none is held when the sums are given."""
+
+    def script(event: Event) -> None:
+        if event.verb == "collect":
+            gc.collect()
+            held.append(sum(isinstance(each, Evaluated) and bool(each._vectors) for each in gc.get_objects()))  # fmt: skip
+
+    held: list[int] = []
+    with Prover(key(), circuit=cubic(BN254).matrices(), threads=1) as prover:
+        device.events.clear()  # of the comparison of the key's circuit with this one
+        device.script = script
+        result = prover.prove(cubic(BN254).witness())
+    assert verify(key().vk, result.public, result.proof)
+    assert [event.verb for event in device.events].count("product") == 3
+    assert held == [0] * 5
 
 
 @pytest.mark.parametrize("error", [KernelError("planted"), KeyboardInterrupt()])

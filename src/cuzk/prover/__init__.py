@@ -20,7 +20,7 @@ from cuzk.backends import Backend, Buffer
 from cuzk.groth16 import Proof
 from cuzk.prover.assemble import assemble
 from cuzk.prover.commit import start_sums
-from cuzk.prover.evaluate import evaluate
+from cuzk.prover.evaluate import Evaluated, evaluate
 from cuzk.prover.evaluations import GivenVectors
 from cuzk.prover.quotient import quotient
 from cuzk.prover.resident import ResidentKey, reside
@@ -44,7 +44,7 @@ def proving(
     r: int,
     s: int,
     phase: Phase = untimed,
-    given: GivenVectors | None = None,
+    given: GivenVectors | Evaluated | None = None,
 ) -> Generator[None, None, Proof]:
     """The proof for the witness ``w`` (plain form, w[0] = 1) blinded by ``r`` and ``s``.
 

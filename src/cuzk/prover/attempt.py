@@ -13,6 +13,7 @@ from cuzk.groth16 import PREPARED, Proof
 from cuzk.prover import finish, proving
 from cuzk.prover.arriving import Arriving
 from cuzk.prover.checks import check_satisfied
+from cuzk.prover.evaluate import Evaluated
 from cuzk.prover.evaluations import GivenVectors
 from cuzk.prover.ready import Ready
 from cuzk.prover.report import Stopwatch
@@ -56,6 +57,7 @@ class Attempt:
         self._arriving = Arriving(backend, statement.threads)
         self._w: Buffer | None = None
         self._given: GivenVectors | None = None
+        self._evaluated: Evaluated | None = None
         self._steps: Generator[None, None, Proof] | None = None
 
     def stage(self) -> Buffer:
@@ -73,7 +75,7 @@ class Attempt:
         """Refused where constraints are not satisfied or the device fails; FormatError before that."""
         try:
             with self._statement.watch.adding("check"):
-                check_satisfied(
+                self._evaluated = check_satisfied(
                     self._key, self._there(), self._backend, self._statement.ready.name, self._given
                 )
         except CuzkError as error:
@@ -83,9 +85,9 @@ class Attempt:
     def start(self) -> None:
         """Queue all of the device's work."""
         statement = self._statement
-        phase = statement.watch.on(self._backend)
+        phase, known = statement.watch.on(self._backend), self._given or self._evaluated
         self._steps = proving(
-            self._key, self._there(), self._backend, statement.r, statement.s, phase, self._given
+            self._key, self._there(), self._backend, statement.r, statement.s, phase, known
         )
         next(self._steps)
 
@@ -116,7 +118,7 @@ class Attempt:
         with self._arriving:
             if self._steps:
                 self._steps.close()
-            self._steps = self._w = self._given = None
+            self._steps = self._w = self._given = self._evaluated = None
             self._statement.notes += self._backend.notes()
 
     def _there(self) -> Buffer:

@@ -15,6 +15,7 @@ from cuzk.backends import Backend, Buffer
 from cuzk.curves import Curve
 from cuzk.errors import CircuitError, FormatError, UnsatisfiedError
 from cuzk.groth16 import ProvingKey
+from cuzk.prover.evaluate import Evaluated
 from cuzk.prover.evaluations import GivenVectors
 from cuzk.prover.resident import ResidentKey
 from cuzk.r1cs import ConstraintSystem, Matrix
@@ -140,13 +141,13 @@ def check_values(witness: Scalars, of: WitnessOf, name: str, threads: int = 1) -
 
 def check_satisfied(
     resident: ResidentKey, w: Buffer, backend: Backend, name: str, given: GivenVectors | None = None
-) -> None:
+) -> Evaluated | None:
     """UnsatisfiedError names the first constraint that fails, with its terms; nothing without C.
 
-    Evaluations that were ``given`` are what is checked: a * b = c, or C w where there is no c.
+    Evaluations that were ``given`` are what is checked: a * b = c, or C w where there is no c. Others are handed on.
     """
     if resident.matrix_c is None:
-        return
+        return None
     n = 1 << resident.key.log_domain
 
     def values(name: str, matrix: Buffer) -> Buffer:
@@ -155,10 +156,11 @@ def check_satisfied(
 
     a, b = values("a", resident.matrix_a), values("b", resident.matrix_b)
     c = values("c", resident.matrix_c)
-    row = backend.first_nonzero(backend.pointwise(a, b, minus=c, into=a))
+    row = backend.first_nonzero(backend.pointwise(a, b, minus=c, into=c))
     if row is not None:
         what = f"{name}: evaluations" if given else name
         raise UnsatisfiedError(f"{what}: {_explain(resident.matrices, row)}")
+    return None if given else Evaluated(a, b)
 
 
 def _explain(matrices: ConstraintSystem, row: int) -> str:
