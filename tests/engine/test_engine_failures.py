@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripted import World, play, raised
@@ -31,6 +32,32 @@ ERRORS = [
     ProofError("d: withheld"),
     KernelError("e: status 700"),
 ]
+
+
+def test_a_repeat_while_a_failure_is_being_stored_is_a_new_try(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of a client that comes back at that moment: it would hear of the failure once more."""
+
+    async def scenario(world: World) -> None:
+        world.worker.fail["prove", "a"] = [KernelError("status 700")]
+        ending, really = asyncio.Event(), world.journal.end
+
+        async def slowly(*about: Any, **more: Any) -> None:
+            ending.set()
+            await asyncio.sleep(50)
+            await really(*about, **more)
+
+        monkeypatch.setattr(world.journal, "end", slowly)
+        request = world.request("a")
+        await world.engine.submit(request)
+        await ending.wait()
+        assert (await world.engine.submit(request)).number == 2
+        assert await world.proof("a") == expected_proof(request, 1)
+        total = (await world.quiet()).totals[0]
+        assert (total.submitted, total.failed, total.done) == (2, 1, 1)
+
+    play(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("word", ["prepare", "prove", "finish"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,3 +99,20 @@ def test_close_answers_those_that_wait(tmp_path: Path) -> None:
     ((status, text, word),) = answers
     assert (status, word) == (grpc.StatusCode.UNAVAILABLE, "unavailable")
     assert text.startswith("the service stops; a job whose request has an id goes on")
+
+
+def test_close_lets_calls_end_for_a_while(tmp_path: Path) -> None:
+    answers: list[Any] = []
+    with running(tmp_path) as server, channel_to(server.target()) as channel:
+        submit = circuit("hold-on", b"w")
+        thread = threading.Thread(target=lambda: answers.append(prove(channel, submit)))
+        thread.start()
+        server.wait(lambda: server.engine.waiting == 1)
+        closing = asyncio.run_coroutine_threadsafe(server.server.close(60.0), server.loop)
+        until = time.monotonic() + 30
+        while server.server.listening.socket.fileno() >= 0 and time.monotonic() < until:
+            time.sleep(0.005)  # until it has begun
+        server.tell("hold-on")
+        thread.join(30)
+        closing.result(30)
+    assert [(answer.status, answer.proof) for answer in answers] == [(1, proof_of(b"w"))]
