@@ -316,7 +316,7 @@ def test_a_watch_looks_again_until_it_is_interrupted(script: Script, address: st
         shown = _until(ours, "process 4711")
         process.send_signal(signal.SIGINT)
         shown += _until(ours, None)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     finally:
         process.kill()
         process.wait()
@@ -373,10 +373,10 @@ def test_an_interrupted_wait_says_how_to_come_back(
     )
     try:
         os.close(theirs)
-        assert asked.wait(20)
+        assert asked.wait(60)
         shown = _until(ours, "2 before it") if terminal else ""
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 130
+        assert process.wait(60) == 130
         shown += _until(ours, None)
     finally:
         process.kill()

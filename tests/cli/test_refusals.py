@@ -17,7 +17,7 @@ from cuzk.curves import CURVES, Curve
 from cuzk.formats.iden3.r1cs import write_r1cs
 from cuzk.inspect import inspect
 
-PATIENCE = 1.0  # seconds
+PATIENCE = 1.0  # seconds of processors
 
 
 @pytest.fixture
@@ -33,9 +33,9 @@ def refused(
         for name, text in old.items():
             (folder / name).write_text(text)
         monkeypatch.chdir(folder)
-        start = time.perf_counter()
+        start = time.process_time()
         assert app.run([*map(str, arguments), "--json"]) == status
-        assert time.perf_counter() - start < PATIENCE
+        assert time.process_time() - start < PATIENCE
         shown = capsys.readouterr()
         assert shown.err.count("\n") == 1
         message = json.loads(shown.out)["error"]["message"]

@@ -280,7 +280,7 @@ def test_it_serves_on_a_socket_beside_other_work_and_ends() -> None:
                 await serve_web(Scripted(busy()), settings(web.address))
         start = time.monotonic()
         await web.close()
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 15
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", int(web.address.split(":")[1]))).close()
 
