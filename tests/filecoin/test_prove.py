@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,6 +39,7 @@ from cuzk.filecoin.vanilla import read_post
 from cuzk.filecoin.verify import check_proof, verify
 from cuzk.filecoin.witness.assign import assign
 from cuzk.formats.bellman import read_proof_bytes, read_vk
+from cuzk.timeline import Span
 from cuzk.verifier import Verifier
 from proof_files import EQUATION
 
@@ -148,15 +151,33 @@ def test_another_circuits_key(monkeypatch: pytest.MonkeyPatch) -> None:
         CircuitProver(circuit(CIRCUIT), vk)
 
 
-def test_the_benchmark(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_benchmark(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     shape, folder, task = circuit(CIRCUIT), own_files(CIRCUIT), task_of(WINDOW, *sectors())
     steps = whole_proof.Steps()
     key = whole_proof.key_in_files(shape, Parameters(WINDOW.kind, WINDOW.shape), folder, 2, steps)
     other = stated(NEWER, *sectors())
-    whole_proof.measure(shape, task, other, key, steps, device="cpu", threads=2)
+    trace = tmp_path / "trace.json"
+    whole_proof.measure(shape, task, other, key, steps, device="cpu", threads=2, trace=trace)
     shown = capsys.readouterr().out
+    names = {event["name"] for event in json.loads(trace.read_bytes())["traceEvents"]}
+    assert {"load", "witness", "check", "prove", "quotient"} <= names
     assert all(f"\n{name} " in f"\n{shown}" for name in ("load", "proof 0", "verify"))
     assert all(text in shown for text in (" witness ", " quotient ", "made by    cpu"))
+
+
+def test_the_share_of_a_device() -> None:
+    """Of two streams that compute, each moment once; waits, copies and the host's threads do not count."""
+    spans = [
+        Span("cuda:0 compute", "sum g1", 0.0, 3.0),
+        Span("cuda:0 compute 2", "product", 2.0, 4.0),
+        Span("cuda:0 compute", "sum g2", 6.0, 12.0),
+        Span("cuda:0 compute", "wait for cuda:0 upload", 4.0, 6.0),
+        Span("cuda:0 upload", "copy to device", 4.0, 6.0),
+        Span("MainThread", "compute", 4.0, 6.0),
+    ]
+    assert whole_proof.busy(spans, 0.0, 10.0) == ", device busy 80.0%"
+    assert whole_proof.busy(spans, 1.0, 5.0) == ", device busy 75.0%"
+    assert whole_proof.busy(spans[-1:], 0.0, 10.0) == ""
 
 
 @pytest.mark.parametrize(
