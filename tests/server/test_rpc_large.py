@@ -91,7 +91,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from scripted_engine import channel_to, circuit, prove
 with channel_to(sys.argv[2]) as channel:
-    assert prove(channel, circuit("", bytes(255 << 20))).status == 1
+    assert prove(channel, circuit("", bytes(255 << 20)), timeout=600).status == 1
 """
 
 

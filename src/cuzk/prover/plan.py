@@ -8,9 +8,12 @@ from cuzk.groth16 import BELLMAN, ProvingKey
 from cuzk.r1cs import ConstraintSystem
 from cuzk.vectors import Points
 
-# Interpreter, numpy, native core and the working memory of sums. Measured, peak over plan: 0.89 to 1.01 from
-# 2^4 to 2^17 constraints, both curves and recipes (x86-64, Python 3.11, 2 threads); tests/prover/test_memory.py
+# Interpreter, numpy, native core. Measured, peak over plan: 0.87 to 1.10 from 2^12 to 2^18 constraints, both
+# curves and recipes (x86-64, Python 3.11, 2 threads, 2026-11-30); tests/prover/test_memory.py
 PROCESS_BYTES = 38 << 20
+# What sums work with beyond 48 bytes a scalar, where scalars have full length. A sum in G2 on BLS12-381 took 4, 8, 14,
+# 31 MiB for 2^12, 14, 16, 18 scalars (the same machine): more than the vectors that are gone by then leave room for
+SUM_BYTES, SUM_BYTES_A_ROW = 12 << 20, 200
 
 
 def plan_bytes(key: ProvingKey, circuit: ConstraintSystem, lanes: int = 1) -> int:
@@ -19,9 +22,10 @@ def plan_bytes(key: ProvingKey, circuit: ConstraintSystem, lanes: int = 1) -> in
     The key's file as far as it is mapped or copied (bellman's points are converted, and the mapped file given
     back), the matrices, the witness, and four vectors over the domain: while h is made three and a transform's
     constants, half of one, which stay; then h, its plain copy, and what its sum has of scalars and sorted digits: 48
-    bytes a scalar, measured at 2^22. Each of ``lanes`` proofs at a time has its own vectors.
+    bytes a scalar, measured at 2^22, and what small sums take more. Each of ``lanes`` proofs at a time has its own.
     """
-    return PROCESS_BYTES + key_bytes(key, circuit) + lanes * vector_bytes(key, circuit)
+    sums = min(SUM_BYTES, SUM_BYTES_A_ROW << key.log_domain)
+    return PROCESS_BYTES + key_bytes(key, circuit) + lanes * (vector_bytes(key, circuit) + sums)
 
 
 def key_bytes(key: ProvingKey, circuit: ConstraintSystem) -> int:
