@@ -74,6 +74,8 @@ class World:
         snapshot = self.engine.snapshot(ended=1000)
         for worker in self.workers:
             assert worker.wrong == [], worker.wrong
+            assert not worker.requests
+            assert not worker.staged
         for memory in snapshot.memories:
             assert all(owner.startswith("key ") for owner in memory.owners), memory
             assert memory.reserved == sum(memory.owners.values())

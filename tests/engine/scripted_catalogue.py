@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cuzk.engine.catalogue import (
     CircuitEntry,
@@ -12,6 +12,7 @@ from cuzk.engine.catalogue import (
     OpenCircuit,
     Route,
 )
+from cuzk.engine.fit import added
 from cuzk.engine.request import Request
 from cuzk.errors import FormatError, NotReady
 
@@ -32,8 +33,16 @@ class Circuit:
     estimate: int = 0
     """GiB of host that the key's estimate is above its real size."""
     slots: int = 1
+    ahead: int = 0
+    """GiB of host, among a partition's, that one takes which is staged; 0: none is."""
+    stage: float = 0.0
+    """How much of ``prove`` that saves, and takes before."""
     fault: str = ""
     preload: bool = False
+
+    def needs(self) -> Needs:
+        ahead = gib({"host": self.ahead}) if self.ahead else {}
+        return Needs(gib(self.key), gib(self.partition), ahead)
 
 
 def gib(sizes: dict[str, int]) -> dict[str, int]:
@@ -74,9 +83,8 @@ class ScriptedCatalogue:
         spec = self.circuits[circuit]
         if (fault := self.fault(circuit)) != "":
             raise NotReady(f"{circuit}: {fault}")
-        key = gib(spec.key)
-        key["host"] = key.get("host", 0) + spec.estimate * GIB
-        return Needs(key, gib(spec.partition))
+        real = spec.needs()
+        return replace(real, key=added(real.key, {"host": spec.estimate * GIB}))
 
     def check(self, request: Request) -> None:
         if bytes(request.payload[0].view()).startswith(b"bad"):

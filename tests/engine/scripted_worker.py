@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 
-from scripted_catalogue import ScriptedCatalogue, gib
+from scripted_catalogue import GIB, ScriptedCatalogue, gib
 from virtual_time import EPOCH
 
 from cuzk.engine.catalogue import (
-    Needs,
     PartProof,
     WholeProof,
 )
@@ -47,6 +46,7 @@ class ScriptedWorker:
         self.fail: dict[tuple[str, str], list[Exception | str]] = {}
         self.loaded: set[str] = set()
         self.requests: dict[str, Request] = {}
+        self.staged: set[tuple[str, int]] = set()
         self.proofs: Counter[tuple[str, int]] = Counter()
         self.revival = 1.0
         self.told_first = False
@@ -76,6 +76,7 @@ class ScriptedWorker:
         self._last_words = self._fault = f"worker {self.name}: {reason}"
         self.loaded.clear()
         self.requests.clear()
+        self.staged.clear()
         loop = asyncio.get_running_loop()
         loop.call_later(self.revival, self._revive)
         if self.told_first:
@@ -133,9 +134,7 @@ class ScriptedWorker:
         await self._back()
         await self._work("load", circuit, circuit, spec.load)
         self.loaded.add(circuit)
-        return Loaded(
-            Needs(gib(spec.key), gib(spec.partition)), "hot", spec.slots, spec.load * 1000
-        )
+        return Loaded(spec.needs(), "hot", spec.slots, spec.load * 1000)
 
     async def unload(self, circuit: str) -> None:
         self._expect(not any(about == circuit for _, _, about in self._in_work.values()), f"{circuit} closed in use")  # fmt: skip
@@ -160,6 +159,20 @@ class ScriptedWorker:
         self.requests[request.id] = request
         return 2 * request.nbytes
 
+    async def stage(self, circuit: str, job: str, partition: int) -> int:
+        spec = self.catalogue.circuits[circuit]
+        self._expect(spec.ahead > 0, f"{job} staged, and its circuit stages nothing")
+        self._expect(job in self.requests, f"{job} staged without being prepared")
+        self._expect((job, partition) not in self.staged, f"{job} {partition} staged twice")
+        await self._work("stage", job, circuit, spec.stage, partition)
+        self.staged.add((job, partition))
+        return spec.ahead * GIB
+
+    async def unstage(self, job: str, partition: int) -> None:
+        self._expect((job, partition) in self.staged, f"{job} {partition} let go of, not staged")
+        self.events.append((asyncio.get_running_loop().time(), "unstage", job, partition))
+        self.staged.discard((job, partition))
+
     async def prove(self, circuit: str, job: str, partition: int) -> PartProof:
         request = self.requests.get(job)
         self._expect(request is not None, f"{job} proved without being prepared")
@@ -167,7 +180,9 @@ class ScriptedWorker:
         spec = self.catalogue.circuits[circuit]
         self._expect(running < spec.slots, f"{running + 1} partitions at a time")
         began = asyncio.get_running_loop().time()
-        await self._work("prove", job, circuit, spec.prove, partition)
+        saved = spec.stage if (job, partition) in self.staged else 0.0
+        self.staged.discard((job, partition))
+        await self._work("prove", job, circuit, spec.prove - saved, partition)
         assert request is not None
         self.proofs[job, partition] += 1
         span = ("device", "msm", EPOCH + began, EPOCH + began + spec.prove)
@@ -186,6 +201,7 @@ class ScriptedWorker:
             f"{job} forgotten in use",
         )
         self.requests.pop(job, None)
+        self.staged = {one for one in self.staged if one[0] != job}
 
     async def close(self) -> None:
         for future in self._in_work:

@@ -10,6 +10,7 @@ from itertools import count
 from legal import check_plan
 
 from cuzk.engine.catalogue import Needs
+from cuzk.engine.fit import without
 from cuzk.engine.ledger import Ledger, Ledgers
 from cuzk.engine.request import Priority
 from cuzk.engine.scheduler import plan
@@ -22,7 +23,10 @@ from cuzk.engine.view import (
     Policy,
     Prepare,
     Site,
+    Stage,
+    Staged,
     Start,
+    Unstage,
     View,
     Waiting,
 )
@@ -47,6 +51,10 @@ class Kind:
     host_part: int = 1
     payload: int = 1
     finish: float = 0.1
+    ahead: int = 0
+    """Bytes of the host, among ``host_part``, of a partition that is staged; 0: none is."""
+    stage: float = 0.0
+    """How much of ``prove`` that saves, and takes before."""
 
 
 @dataclass
@@ -61,6 +69,8 @@ class Task:
     ready: list[int]
     running: int = 0
     proved: int = 0
+    staging: list[int] = field(default_factory=list)
+    staged: list[int] = field(default_factory=list)
     prepared_on: str = ""
     preparing_on: str = ""
     first_prepared: float = -1.0
@@ -96,7 +106,7 @@ class Day:
         self.tasks: list[Task] = []
         self._live: dict[str, Task] = {}
         self.loads: list[tuple[float, str, str]] = []
-        self.forgets = 0
+        self.forgets = self.unstaged = self.overlapped = 0
         self.now = 0.0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._sequence = count()
@@ -138,9 +148,13 @@ class Day:
             Waiting(
                 task.id, task.number, task.priority, task.accepted, task.kind.circuit, tuple(task.ready),
                 task.running, task.proved, task.prepared_on, task.preparing_on, task.kind.payload,
+                tuple(
+                    Staged(number, {"host": task.kind.ahead}, number in task.staged)
+                    for number in task.staged + task.staging
+                ),
             )
             for task in self.waiting()
-            if task.ready or task.running
+            if task.ready or task.running or task.staging
         )  # fmt: skip
         sites = tuple(
             Site(
@@ -158,8 +172,9 @@ class Day:
 
     def _needs(self, worker: str, kind: Kind) -> Needs:
         return Needs(
-            {worker: kind.key, "host": kind.host_key}, {worker: kind.part, "host": kind.host_part}
-        )
+            {worker: kind.key, "host": kind.host_key}, {worker: kind.part, "host": kind.host_part},
+            {"host": kind.ahead} if kind.ahead else {},
+        )  # fmt: skip
 
     def _plan(self) -> bool:
         for again in range(10):
@@ -194,6 +209,10 @@ class Day:
             task.prepared_on = ""
             keys[task.kind.circuit].users.remove(task.id)
             self.ledgers.release(f"job {task.id}")
+            for number in task.staged:
+                self.ledgers.release(f"job {task.id} partition {number} ahead")
+            task.ready = sorted(task.ready)
+            task.staged.clear()
         elif isinstance(action, Prepare):
             self._reserve(f"job {task.id}", {"host": task.kind.payload}, task)
             task.preparing_on = action.worker
@@ -201,6 +220,13 @@ class Day:
                 task.first_prepared = self.now
             keys[task.kind.circuit].users.add(task.id)
             self.at(self.now + task.kind.prepare, lambda: self._prepared(task))
+        elif isinstance(action, Stage):
+            self._stage(action, task)
+        elif isinstance(action, Unstage):
+            self.unstaged += 1
+            task.staged.remove(action.partition)
+            task.ready.sort()
+            self.ledgers.release(f"job {task.id} partition {action.partition} ahead")
         else:
             assert isinstance(action, Start)
             self._start(action, task, dict(needs.partition))
@@ -212,9 +238,32 @@ class Day:
     def _prepared(self, task: Task) -> None:
         task.prepared_on, task.preparing_on = task.preparing_on, ""
 
+    def _stage(self, action: Stage, task: Task) -> None:
+        number = action.partition
+        self._reserve(f"job {task.id} partition {number} ahead", {"host": task.kind.ahead}, task)
+        task.ready.remove(number)
+        task.staging.append(number)
+
+        def end() -> None:
+            task.staging.remove(number)
+            task.staged.append(number)
+            task.ready.insert(0, number)
+
+        self.at(self.now + task.kind.stage, end)
+
     def _start(self, action: Start, task: Task, needs: dict[str, int]) -> None:
         owner = f"job {task.id} partition {action.partition}"
-        self._reserve(owner, needs, task)
+        left = task.kind.prove
+        staged = action.partition in task.staged
+        held = {"host": task.kind.ahead if staged else 0}
+        self._reserve(owner, without(needs, held), task)
+        if staged:
+            self.ledgers.release(f"{owner} ahead")
+            for ledger in self.ledgers.all():
+                ledger.hold(owner, needs.get(ledger.name, 0))
+            task.staged.remove(action.partition)
+            left -= task.kind.stage
+            self.overlapped += 1
         key = self.sites[action.worker][task.kind.circuit]
         key.users.add(owner)
         key.used = self.now
@@ -231,7 +280,7 @@ class Day:
             task.running -= 1
             task.proved += 1
             self.running[action.worker] -= 1
-            if not task.ready and not task.running:
+            if task.proved == task.kind.partitions:
                 self.at(self.now + task.kind.finish, finish)
 
         def finish() -> None:
@@ -240,4 +289,4 @@ class Day:
             task.ended = self.now
             del self._live[task.id]
 
-        self.at(self.now + task.kind.prove, end)
+        self.at(self.now + left, end)

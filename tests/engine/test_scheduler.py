@@ -24,7 +24,9 @@ from cuzk.engine.view import (
     Policy,
     Prepare,
     Site,
+    Staged,
     Start,
+    Unstage,
     View,
     Waiting,
 )
@@ -336,7 +338,8 @@ def views(draw: st.DrawFn) -> View:
     workers = draw(st.integers(1, 3))
     needs = {
         (circuit, f"gpu{w}"): Needs(
-            {f"gpu{w}": draw(numbers), "host": draw(numbers)}, {f"gpu{w}": draw(numbers), "host": draw(numbers)}
+            {f"gpu{w}": draw(numbers), "host": draw(numbers)}, {f"gpu{w}": draw(numbers), "host": draw(numbers)},
+            {"host": draw(numbers)} if draw(st.booleans()) else {},
         )
         for circuit in circuits for w in range(workers) if draw(st.integers(0, 9))
     }  # fmt: skip
@@ -349,6 +352,7 @@ def views(draw: st.DrawFn) -> View:
                     NOW - draw(st.integers(0, 120)), needs[circuit, f"gpu{w}"].key,
                 )  # fmt: skip
     jobs, running = [], [0] * workers
+    staged: set[tuple[int, bool]] = set()
     for number in range(draw(st.integers(0, 12))):
         circuit = draw(st.sampled_from(circuits))
         one = Waiting(
@@ -360,8 +364,20 @@ def views(draw: st.DrawFn) -> View:
             w = draw(st.sampled_from(hot))
             if draw(st.booleans()):
                 count = draw(st.integers(0, 2))
-                one = replace(one, prepared_on=f"w{w}", running=count)
+                one = replace(
+                    one, prepared_on=f"w{w}", running=count, stages=draw(st.integers(0, 4)) > 0
+                )
                 running[w] += count
+                class_ = w, one.priority is CRITICAL
+                if (
+                    one.ready
+                    and needs[circuit, f"gpu{w}"].ahead
+                    and class_ not in staged
+                    and draw(st.booleans())
+                ):
+                    staged.add(class_)
+                    made = Staged(one.ready[0], {"host": draw(numbers)}, ready=draw(st.booleans()))
+                    one = replace(one, staged=(made,), ready=one.ready[not made.ready :])
             else:
                 one = replace(one, preparing_on=f"w{w}")
             users = 1 + one.running + (draw(st.integers(0, 5)) == 0)
@@ -413,7 +429,9 @@ def test_a_free_slot_is_not_left_where_a_job_could_use_it(view: View) -> None:
             left = [
                 j for j in pinned if j.prepared_on if any((j.id, p) not in starts for p in j.ready)
             ]
-            assert not left or running >= least
+            kept = sum(len(j.staging) for j in rich.jobs if j.place == one.worker)
+            kept += sum(isinstance(a, Unstage) and a.worker == one.worker for a in actions)
+            assert not left or running + kept >= least
 
 
 def test_a_plan_of_a_thousand_jobs_takes_little_of_the_event_loop() -> None:

@@ -14,13 +14,14 @@ from typing import TypeVar
 from cuzk.engine.catalogue import PartProof
 from cuzk.engine.endings import Endings
 from cuzk.engine.job import Outcome
-from cuzk.engine.job import State as Stage
+from cuzk.engine.job import State as At
 from cuzk.engine.jobs import Live
 from cuzk.engine.residency import Residency
 from cuzk.engine.snapshot import SpanView
+from cuzk.engine.staging import Stagings
 from cuzk.engine.state import LOG, State, quoted, reason
 from cuzk.engine.stations import Station
-from cuzk.engine.view import Action, Evict, Forget, Load, Prepare, Start
+from cuzk.engine.view import Action, Evict, Forget, Load, Prepare, Stage, Start, Unstage
 from cuzk.errors import CuzkError, OutOfMemory, WorkerLost
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ class Actions:
         self.state = state
         self.endings = endings
         self.residency = residency
+        self.stagings = Stagings(state, endings, self._failed)
 
     def carry_out(self, action: Action) -> None:
         """Begin it."""
@@ -46,6 +48,10 @@ class Actions:
             self.endings.forget(self.state.jobs.live[action.job])
         elif isinstance(action, Prepare):
             self._begin_prepare(station, self.state.jobs.live[action.job])
+        elif isinstance(action, Stage):
+            self.stagings.begin(station, self.state.jobs.live[action.job], action.partition)
+        elif isinstance(action, Unstage):
+            self.stagings.drop(station, self.state.jobs.live[action.job], action.partition)
         else:
             self._begin_partition(station, self.state.jobs.live[action.job], action)
 
@@ -58,7 +64,7 @@ class Actions:
         station.preparing[job.id] = live
         station.keys[job.circuit].used = self.state.clock()
         job.started = job.started or self.state.clock()
-        job.become(Stage.PREPARING)
+        job.become(At.PREPARING)
         LOG.info("started %s on %s", quoted(job.id), station.name)
         self.state.begin(self._prepare(station, live, station.life))
 
@@ -93,16 +99,14 @@ class Actions:
 
     def _begin_partition(self, station: Station, live: Live, action: Start) -> None:
         job, number = live.job, action.partition
-        if job.state is Stage.PREPARING:
-            job.become(Stage.PROVING)
+        if job.state is At.PREPARING:
+            job.become(At.PROVING)
         if number in live.proved:
             self._begin_finish(station, live)
             return
-        held = station.keys[job.circuit]
-        owner = live.partition_owner(number)
-        needs = self.state.shared_out(held.needs).partition
-        if not self.state.reserve(owner, needs, critical=live.critical):
+        if not self.stagings.reserve(station, live, number):
             return
+        held = station.keys[job.circuit]
         part, now = job.partitions[number], self.state.clock()
         if not live.first_partition:
             live.first_partition = now
@@ -170,7 +174,7 @@ class Actions:
         parts = [live.proved[part.number] for part in job.partitions]
         try:
             if live.ending is None and station.life == life:
-                job.become(Stage.VERIFYING)
+                job.become(At.VERIFYING)
                 whole = await self._tried(
                     station, live, lambda: station.worker.finish(job.circuit, job.id, parts)
                 )
@@ -182,12 +186,12 @@ class Actions:
         if live.ending is not None:
             self.endings.settle(live)
             return
-        if job.state is not Stage.VERIFYING:
+        if job.state is not At.VERIFYING:
             self._gone(live)
             return
         live.finish_seconds = state.clock() - began
         state.history.span(SpanView(station.name, "finish", job.id, began, state.clock(), job.id))
-        await self.endings.done(live, Outcome(Stage.DONE, whole.proof, whole.public))
+        await self.endings.done(live, Outcome(At.DONE, whole.proof, whole.public))
 
     async def _tried(self, station: Station, live: Live, work: Callable[[], Awaitable[T]]) -> T:
         """Once more, once a job, where memory ran out: with the idle keys of the worker gone."""

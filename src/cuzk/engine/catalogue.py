@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from cuzk.engine.request import Request
 
@@ -26,10 +26,12 @@ class Route:
 
 @dataclass(frozen=True)
 class Needs:
-    """Bytes of each memory ("host", "pinned", "cuda:0"): of a key as long as it is loaded, of a partition in work."""
+    """Bytes of each memory ("host", "pinned", "cuda:0"): of a key as long as it is loaded, of a partition in work; and of
+    a partition that is staged, which are among those that it has in work. None: this circuit stages nothing."""
 
     key: Mapping[str, int] = field(default_factory=dict)
     partition: Mapping[str, int] = field(default_factory=dict)
+    ahead: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,17 @@ class OpenCircuit(Protocol):
 
     def close(self) -> None:
         """Let go of the key and the device's memory."""
+
+
+@runtime_checkable
+class Staging(OpenCircuit, Protocol):
+    """One whose partitions have a part that needs no device: made while the device works on the partition before."""
+
+    def stage(self, prepared: Any, partition: int) -> Any:
+        """That part, whatever else runs; errors as ``prove`` has them. Its ``nbytes`` of the host's memory are counted."""
+
+    def prove_staged(self, prepared: Any, partition: int, staged: Any) -> PartProof:
+        """As ``prove``, with what ``stage`` gave for this partition of the same job."""
 
 
 class Catalogue(Protocol):

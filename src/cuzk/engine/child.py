@@ -30,7 +30,7 @@ from cuzk.engine.request import Request
 from cuzk.engine.workshop import Workshop
 from cuzk.errors import CuzkError, EngineError
 
-CALLS = {"load", "unload", "prove", "finish", "forget"}
+CALLS = {"load", "unload", "stage", "unstage", "prove", "finish", "forget"}
 OOM_SCORE = 300  # of 1000: short of memory, the kernel ends a worker before the daemon
 PR_SET_PDEATHSIG = 1
 LOG = logging.getLogger("cuzk.child")

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from cuzk.engine.ahead import Drop
 from cuzk.engine.fit import Bytes, Held, Spot, added
 from cuzk.engine.order import CRITICAL
 from cuzk.engine.view import Key, Policy, Waiting
@@ -28,6 +29,7 @@ class Clearing:
 
     evict: list[tuple[Spot, Key]] = field(default_factory=list)
     forget: list[tuple[Spot, Waiting]] = field(default_factory=list)
+    drop: list[Drop] = field(default_factory=list)
     enough: bool = False
     doomed: list[Held] = field(default_factory=list)
     yields: bool = False
@@ -148,11 +150,12 @@ class Keys:
         )
 
     def _stopped(self, spot: Spot, key: Key, job: Waiting, rank: int) -> list[Waiting]:
-        """Prepared jobs of lower classes (or, where nothing else can be done, any) of which nothing runs."""
+        """Prepared jobs of lower classes (or, where nothing else can be done, any) of which nothing is in work."""
         return [
             other
             for theirs, other in self._there.get((spot.worker, key.circuit), ())
-            if other.prepared_on and not other.running and other.ready and other is not job
+            if other.prepared_on and other.ready and other is not job
+            if not (other.running or other.staging)
             if theirs < rank or not self._strict
         ]
 

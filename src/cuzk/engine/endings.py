@@ -138,7 +138,7 @@ class Endings:
             LOG.error("forget %s", quoted(live.job.id), exc_info=error)
         if station.life == life:
             station.prepared.pop(live.job.id, None)
-            self.state.release(live.owner)
+            self.state.release(live.owner, *live.unstaged())
         live.forgetting = None
         if self.state.jobs.leaving.get(live.job.id) is live:
             del self.state.jobs.leaving[live.job.id]

@@ -36,13 +36,15 @@ def shared_out(needs: Needs, limits: Bytes, headroom: Bytes) -> Needs:
     Estimates are of devices where nothing has to give way. On a smaller one points are streamed and sums cut, and
     pages that cannot be locked are copied through buffers: a key takes all that there is, a partition the rest.
     """
-    key, partition = dict(needs.key), dict(needs.partition)
+    key, partition, ahead = dict(needs.key), dict(needs.partition), dict(needs.ahead)
     for name in limits.keys() - {HOST}:
         room = max(0, limits[name] - headroom.get(name, 0))
         if key.get(name, 0) + partition.get(name, 0) > room:
             key[name] = min(key.get(name, 0), room)
             partition[name] = room - key[name]
-    return Needs(key, partition)
+            if name in ahead:
+                ahead[name] = min(ahead[name], partition[name])
+    return Needs(key, partition, ahead)
 
 
 def never_fits(needs: Needs, limits: Bytes, headroom: Bytes) -> str:
@@ -55,6 +57,11 @@ def never_fits(needs: Needs, limits: Bytes, headroom: Bytes) -> str:
         if name in limits and nbytes > limits[name] - headroom.get(name, 0):
             return name
     return ""
+
+
+def without(need: Bytes, held: Bytes) -> dict[str, int]:
+    """What is to be reserved beside what is held already."""
+    return {name: max(0, nbytes - held.get(name, 0)) for name, nbytes in need.items()}
 
 
 @dataclass
@@ -118,6 +125,8 @@ class Spot:
     """Circuits that a planned action uses."""
     ahead: int = 0
     """Jobs looked at so far that have partitions left to start there."""
+    staged: int = 0
+    """Partitions that are staged, or being staged, of jobs looked at so far."""
     held: int = 0
     """Jobs of classes below this start nothing there: the next slot belongs to a job looked at before."""
 

@@ -62,6 +62,15 @@ class InProcessWorker:
         """Read a request; the bytes that this holds until ``forget``."""
         return await self._done(lambda: self._shop.prepare(circuit, request))
 
+    async def stage(self, circuit: str, job: str, partition: int) -> int:
+        """A partition's host part; the bytes that this holds. EngineError where the job was not prepared."""
+        return await self._done(lambda: self._shop.stage(circuit, job, partition))
+
+    async def unstage(self, job: str, partition: int) -> None:
+        """Let go of a staged partition."""
+        if self._alive:
+            await self._done(lambda: self._shop.unstage(job, partition))
+
     async def prove(self, circuit: str, job: str, partition: int) -> PartProof:
         """One partition; EngineError where the job was not prepared."""
         return await self._done(lambda: self._shop.prove(circuit, job, partition))

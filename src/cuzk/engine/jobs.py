@@ -8,7 +8,7 @@ circuit that is away are in their groups like all others, and no decision looks 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import islice
@@ -18,7 +18,7 @@ from cuzk.engine.job import Job, Outcome, State
 from cuzk.engine.order import effective
 from cuzk.engine.request import Priority
 from cuzk.engine.snapshot import JobView
-from cuzk.engine.view import Policy, Waiting
+from cuzk.engine.view import Policy, Staged, Waiting
 
 
 @dataclass(eq=False)
@@ -40,6 +40,12 @@ class Live:
     """The worker that reads its request now."""
     running: dict[int, str] = field(default_factory=dict)
     """Partitions in work, and the worker."""
+    staging: dict[int, Mapping[str, int]] = field(default_factory=dict)
+    """Partitions whose host part is being made, or let go of, and the bytes that are reserved for each."""
+    staged: dict[int, Mapping[str, int]] = field(default_factory=dict)
+    """Those whose host part is there: where the job is prepared."""
+    stages: bool = True
+    """Not any more where that once found no memory."""
     finishing: bool = False
     forgetting: asyncio.Task[None] | None = None
     """A worker is told to let go of what it read of it."""
@@ -60,7 +66,7 @@ class Live:
     @property
     def busy(self) -> bool:
         """Whether a worker does something for it."""
-        return bool(self.preparing or self.running or self.finishing)
+        return bool(self.preparing or self.running or self.staging or self.finishing)
 
     def requeue(self) -> None:
         """What it was prepared on is gone; proved partitions stay."""
@@ -81,38 +87,54 @@ class Live:
         """Of the memory that a partition in work takes."""
         return f"job {self.job.id} partition {number}"
 
+    def ahead_owner(self, number: int) -> str:
+        """Of the memory that a partition takes which is staged, until it is in work."""
+        return f"job {self.job.id} partition {number} ahead"
+
+    def unstaged(self) -> list[str]:
+        """What is staged is gone: whose memory is to be released."""
+        owners = [self.ahead_owner(number) for number in self.staged]
+        self.staged.clear()
+        return owners
+
     def waiting(self) -> Waiting | None:
         """As the scheduler sees it; None where nothing is left to start.
 
         A job whose partitions are all proved but which no worker holds prepared (they were recovered, or the worker
-        died) offers its last one again: to start that is to finish the job.
+        died) offers its last one again: to start that is to finish the job. One whose worker died offers none until
+        all that was in work there has failed.
         """
         if self.ending or self.finishing:
             return None
-        if self.running and not self.job.prepared_on:
-            return None  # its worker was lost: what ran there is about to say so
         if self.unbegun is not None:
             return self.unbegun
         job = self.job
-        ready = tuple(
-            part.number
-            for part in job.partitions
-            if part.number not in self.proved and part.number not in self.running
-        )
-        if len(self.proved) == len(job.partitions) and not self.running:
+        taken = self.proved.keys() | self.running.keys() | self.staging.keys() | self.staged.keys()
+        ready = (*self.staged, *(part.number for part in job.partitions if part.number not in taken))  # fmt: skip
+        every = len(self.proved) == len(job.partitions)
+        if every and not self.running:
             ready = (job.partitions[-1].number,)
+        lost = bool(self.running or self.staging) and not job.prepared_on
         return Waiting(
             id=job.id,
             number=job.number,
             priority=job.priority,
             accepted=job.accepted,
             circuit=job.circuit,
-            ready=ready,
-            running=len(self.running),
+            ready=() if lost else ready,
+            running=len(self.running) + (len(self.staging) if lost else 0),
             proved=len(self.proved),
             prepared_on=job.prepared_on,
             preparing_on=self.preparing,
             payload_bytes=self.payload_bytes,
+            staged=() if lost else self._ahead(),
+            stages=self.stages and not every,
+        )
+
+    def _ahead(self) -> tuple[Staged, ...]:
+        return (
+            *(Staged(number, nbytes) for number, nbytes in self.staged.items()),
+            *(Staged(number, nbytes, ready=False) for number, nbytes in self.staging.items()),
         )
 
 

@@ -115,6 +115,16 @@ class ProcessWorker:
         nbytes: int = await link.call("prepare", circuit, number or request)
         return nbytes
 
+    async def stage(self, circuit: str, job: str, partition: int) -> int:
+        """A partition's host part; the bytes that this holds there. EngineError where the job was not prepared."""
+        nbytes: int = await self._alive().call("stage", circuit, job, partition)
+        return nbytes
+
+    async def unstage(self, job: str, partition: int) -> None:
+        """Let go of a staged partition."""
+        with suppress(WorkerLost):  # what is lost is let go of
+            await self._alive().call("unstage", job, partition)
+
     async def prove(self, circuit: str, job: str, partition: int) -> PartProof:
         """One partition; EngineError where the job was not prepared."""
         proof: PartProof = await self._alive().call("prove", circuit, job, partition)

@@ -176,7 +176,7 @@ class Residency:
             state.release(held.owner)
         station.keys.clear()
         for live in station.prepared.values():
-            state.release(live.owner)
+            state.release(live.owner, *live.unstaged())
             live.job.prepared_on = ""
             if not live.busy:
                 live.requeue()

@@ -1,12 +1,14 @@
 """What to do next: a pure function of the queue, the workers and the memory.
 
-    plan(view, policy, now) -> [Forget | Evict | Load | Prepare | Start, ...]
+    plan(view, policy, now) -> [Forget | Evict | Load | Prepare | Stage | Unstage | Start, ...]
 
 Jobs are walked in their order (:mod:`order`), and each takes what it can use of what those before it left:
 
 * A prepared job starts partitions where it is prepared, as many at a time as its key has slots. A partition is the unit:
   nothing is interrupted, so a CRITICAL job starts when the next partition of any other ends, at the latest; no other one
   takes that slot while it is being prepared.
+* The partition that is to start next, and has no slot, is staged where its circuit has a part that needs no device and
+  memory is left (:mod:`ahead`). A slot that is free is kept for one that is being staged, from all behind it in order.
 * A job that is nowhere is prepared where its key is and no job is ahead of it; else waits for the worker that is loading
   it; else has it loaded on an idle worker; else is prepared ahead, behind others, if it is among the first there.
 * A circuit that no worker has is loaded where that delays least: beside what runs, one at a time on a worker.
@@ -24,9 +26,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from cuzk.engine.ahead import Ahead, Drop, freed
 from cuzk.engine.catalogue import Needs
 from cuzk.engine.clearing import Clearing, Keys
-from cuzk.engine.fit import Bytes, Held, Memory, Spot, added
+from cuzk.engine.fit import Bytes, Held, Memory, Spot, added, without
 from cuzk.engine.order import CRITICAL, ranked
 from cuzk.engine.view import (
     Action,
@@ -37,13 +40,16 @@ from cuzk.engine.view import (
     Policy,
     Prepare,
     Site,
+    Stage,
     Start,
+    Unstage,
     View,
     Waiting,
 )
 
 __all__ = [
-    "Action", "Evict", "Forget", "Key", "Load", "Policy", "Prepare", "Site", "Start", "View", "Waiting", "plan",
+    "Action", "Evict", "Forget", "Key", "Load", "Policy", "Prepare", "Site", "Stage", "Start", "Unstage", "View", "Waiting",
+    "plan",
 ]  # fmt: skip
 
 
@@ -62,10 +68,10 @@ def _in_work(view: View) -> bool:
     still = Counter(
         (job.prepared_on, job.circuit)
         for job in view.jobs
-        if job.prepared_on and job.ready and not job.running
+        if job.prepared_on and job.ready and not (job.running or job.staging)
     )
     return (
-        any(job.running or job.preparing_on for job in view.jobs)
+        any(job.running or job.preparing_on or job.staging for job in view.jobs)
         or any(site.running or site.preparing for site in view.sites)
         or any(
             key.loading or key.users > still[site.worker, key.circuit]
@@ -93,6 +99,7 @@ class _Walk:
         self._memory = Memory(dict(view.free), policy.headroom, strict)
         self._spots = {site.worker: Spot.of(site) for site in view.sites if site.alive}
         self._keys = Keys(self._spots.values(), rows, policy, now, strict=strict)
+        self._ahead = Ahead(job for _, job in rows if job.place in self._spots)
         self._doomed: set[Held] = set()
         self._stuck: set[str] = set()
         """Circuits whose jobs have nowhere to go, once one of them found that."""
@@ -100,7 +107,7 @@ class _Walk:
         """Of each circuit, the workers that load it and have no job for it yet."""
         self._actions: list[Action] = []
         for rank, job in rows:
-            if job.ready and job.place in self._spots:
+            if job.left and job.place in self._spots:
                 self._spots[job.place].classes.append(rank)
         for spot in self._spots.values():
             for key in spot.keys.values():
@@ -122,11 +129,13 @@ class _Walk:
         return self._actions
 
     def _step(self, rank: int, job: Waiting) -> None:
-        if not job.ready or job.id in self._keys.forgotten:
+        self._ahead.reached(job)
+        if not job.left or job.id in self._keys.forgotten:
             return
         if job.place:
             spot = self._spots.get(job.place)
             if spot is not None:
+                spot.staged += len(job.staged)
                 self._go_on(spot, rank, job)
         elif job.circuit not in self._stuck and not self._begin(rank, job):
             self._keys.before.add(job.circuit)
@@ -137,33 +146,64 @@ class _Walk:
         started = 0
         if job.prepared_on and spot.hot(job.circuit):
             started = self._start(spot, rank, job)
-        if started < len(job.ready):
+        if started < len(job.ready) or job.staging:
             self._queue(spot, rank, job)
         else:
             spot.classes.remove(rank)
 
     def _start(self, spot: Spot, rank: int, job: Waiting) -> int:
         """How many partitions it can start now."""
-        need = self._of(spot, job).partition
-        slots = spot.keys[job.circuit].slots
-        for count, number in enumerate(job.ready):
-            if rank < spot.held or (spot.worker, job.circuit) in self._doomed:
+        whole, slots = self._of(spot, job).partition, spot.keys[job.circuit].slots
+        made, making = self._ahead.made(job), self._ahead.making(job)
+        for held in making.values():
+            if spot.running < slots and not self._barred(spot, rank, job):
+                spot.running += 1  # as good as: nobody behind takes its slot
+                self._memory.set_aside(without(whole, held))
+        ready = [number for number in job.ready if number not in making]
+        for count, number in enumerate(ready):
+            if self._barred(spot, rank, job):
                 return count
             if spot.running >= slots:
+                self._stage(spot, rank, job, number)
                 spot.held = ALL  # a job whose key has more slots would keep it from ever being free
                 return count
+            need = without(whole, made.get(number, {}))
             if not self._room(need, rank, job, spot):
                 return count
             self._memory.take(need)
             spot.running += 1
+            spot.staged -= number in made
             spot.used.add(job.circuit)
             self._actions.append(Start(spot.worker, job.id, number))
-        return len(job.ready)
+        return len(ready)
+
+    def _barred(self, spot: Spot, rank: int, job: Waiting) -> bool:
+        return rank < spot.held or (spot.worker, job.circuit) in self._doomed
+
+    def _stage(self, spot: Spot, rank: int, job: Waiting, number: int) -> None:
+        """It starts when a slot is free: its host part is made until then, where there is room beside all else."""
+        need = self._of(spot, job).ahead
+        if not need or not job.stages or spot.staged:
+            return
+        critical = rank == CRITICAL
+        drops = self._ahead.giving_place(spot.worker, critical=critical)
+        if drops is None:
+            return
+        lacking = self._memory.lacking(need, critical=critical)
+        more = self._ahead.giving(without(lacking, freed(drops)), drops)
+        if more is None:
+            return
+        self._drop(drops + more)
+        self._memory.take(need)
+        spot.staged += 1
+        self._actions.append(Stage(spot.worker, job.id, number))
 
     def _queue(self, spot: Spot, rank: int, job: Waiting) -> None:
         """It has partitions left to start there, before those behind it."""
         if not spot.ahead and not spot.running:  # else it gets the memory of what runs
-            self._memory.set_aside(self._of(spot, job).partition, loads_only=True)
+            held = added(*self._ahead.made(job).values())
+            need = without(self._of(spot, job).partition, held)
+            self._memory.set_aside(need, loads_only=True)
         spot.ahead += 1
         if rank == CRITICAL and (spot.worker, job.circuit) not in self._doomed:
             spot.held = max(spot.held, CRITICAL)
@@ -215,7 +255,7 @@ class _Walk:
                 continue
             lacking = self._for_load(spot, rank, job)
             clearing = (
-                self._keys.clear(lacking, job, rank, spot, gentle=not nowhere)
+                self._clear(lacking, job, rank, spot, gentle=not nowhere)
                 if lacking
                 else Clearing(enough=True)
             )
@@ -257,12 +297,12 @@ class _Walk:
         lacking = self._memory.lacking(need, critical=rank == CRITICAL)
         if not lacking:
             return True
-        clearing = self._keys.clear(lacking, job, rank, spot)
+        clearing = self._clear(lacking, job, rank, spot)
         if not clearing.enough and not self._strict:
             resort = self._keys.last_resort(job, spot)
             gain = added(
                 *(key.bytes for _, key in resort.evict),
-                {"host": sum(other.payload_bytes for _, other in resort.forget)},
+                *(self._ahead.held(other) for _, other in resort.forget),
             )
             if all(nbytes <= gain.get(name, 0) for name, nbytes in lacking.items()):
                 clearing = resort
@@ -272,6 +312,21 @@ class _Walk:
             self._wait_for(need, clearing)
         return clearing.enough
 
+    def _clear(
+        self, lacking: Bytes, job: Waiting, rank: int, spot: Spot, *, gentle: bool = False
+    ) -> Clearing:
+        """What is staged of jobs behind goes first, for it is the quickest made again."""
+        giving = [] if gentle else self._ahead.giving_some(lacking)
+        enough = None if gentle else self._ahead.giving(lacking)
+        if enough is not None:
+            return Clearing(enough=True, drop=enough)
+        left = {name: n for name, n in without(lacking, freed(giving)).items() if n}
+        clearing = self._keys.clear(left, job, rank, spot, gentle=gentle)
+        if clearing.enough:
+            gone = {other.id for _, other in clearing.forget}
+            clearing.drop = [drop for drop in giving if drop.job not in gone]
+        return clearing
+
     def _wait_for(self, need: Bytes, clearing: Clearing) -> None:
         """Nobody behind takes it; while others have their turn, only no more keys are loaded into it."""
         self._memory.set_aside(need, loads_only=clearing.yields)
@@ -279,11 +334,19 @@ class _Walk:
             self._doomed.update(clearing.doomed)
 
     def _carry_out(self, clearing: Clearing) -> None:
+        self._drop(clearing.drop)
         for spot, job in clearing.forget:
             self._actions.append(Forget(spot.worker, job.id))
-            self._memory.give({"host": job.payload_bytes})
+            self._memory.give(self._ahead.held(job))
+            self._ahead.reached(job)
             self._keys.forget(spot, job)
         for spot, key in clearing.evict:
             self._actions.append(Evict(spot.worker, key.circuit))
             self._memory.give(key.bytes)
             self._keys.gone(spot, key)
+
+    def _drop(self, drops: list[Drop]) -> None:
+        for drop in drops:
+            self._actions.append(Unstage(drop.worker, drop.job, drop.number))
+            self._memory.give(drop.bytes)
+            self._ahead.gone(drop)

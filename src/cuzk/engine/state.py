@@ -109,9 +109,10 @@ class State:
             if needs.get(ledger.name)
         }
 
-    def release(self, owner: str) -> None:
-        """All that it has, if anything."""
-        self.ledgers.release(owner)
+    def release(self, *owners: str) -> None:
+        """All that each has, if anything."""
+        for owner in owners:
+            self.ledgers.release(owner)
 
     def need(self, circuit: str, device: str) -> Needs | CuzkError:
         """What a circuit takes on a device, or why that cannot be said now: its files are gone."""

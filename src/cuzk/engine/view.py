@@ -15,8 +15,17 @@ from cuzk.engine.request import Priority
 
 
 @dataclass(frozen=True)
+class Staged:
+    """A partition whose host part is made (``ready``), or being made, before its slot is free; with its bytes."""
+
+    number: int
+    bytes: Mapping[str, int]
+    ready: bool = True
+
+
+@dataclass(frozen=True)
 class Waiting:
-    """A job that has something left to do. ``ready`` are its partitions that nobody works on."""
+    """A job that has something left to do. ``ready`` are its partitions that nobody works on, staged ones first."""
 
     id: str
     number: int
@@ -32,6 +41,20 @@ class Waiting:
     preparing_on: str = ""
     payload_bytes: int = 0
     """Of the host's memory, what preparing it takes, or what is reserved for it since."""
+    staged: tuple[Staged, ...] = ()
+    """Where it is prepared; those that are being staged are not among the ``ready`` ones."""
+    stages: bool = True
+    """Whether more of it may be staged."""
+
+    @property
+    def staging(self) -> tuple[Staged, ...]:
+        """Those that are being staged."""
+        return tuple(one for one in self.staged if not one.ready)
+
+    @property
+    def left(self) -> bool:
+        """Whether it has partitions left to start."""
+        return bool(self.ready or self.staging)
 
     @property
     def place(self) -> str:
@@ -133,12 +156,30 @@ class Prepare:
 
 
 @dataclass(frozen=True)
-class Start:
-    """Prove a partition."""
+class Stage:
+    """Make the host part of a partition that is to start when a slot is free."""
 
     worker: str
     job: str
     partition: int
 
 
-Action = Forget | Evict | Load | Prepare | Start
+@dataclass(frozen=True)
+class Unstage:
+    """Let go of a staged partition: it is ready as if it had never been staged."""
+
+    worker: str
+    job: str
+    partition: int
+
+
+@dataclass(frozen=True)
+class Start:
+    """Prove a partition, with what was staged of it if something was."""
+
+    worker: str
+    job: str
+    partition: int
+
+
+Action = Forget | Evict | Load | Prepare | Stage | Unstage | Start

@@ -65,8 +65,15 @@ class Worker(Protocol):
     async def prepare(self, circuit: str, request: Request) -> int:
         """Read a request for its partitions; the bytes that this holds until ``forget``."""
 
+    async def stage(self, circuit: str, job: str, partition: int) -> int:
+        """Make a partition's host part ahead, of a prepared job; the host's bytes that this holds until ``prove`` has used
+        it, ``unstage`` or ``forget``."""
+
+    async def unstage(self, job: str, partition: int) -> None:
+        """Let go of a staged partition; unknown ones are no error."""
+
     async def prove(self, circuit: str, job: str, partition: int) -> PartProof:
-        """One partition of a prepared job."""
+        """One partition of a prepared job, with what was staged of it."""
 
     async def finish(self, circuit: str, job: str, parts: list[PartProof]) -> WholeProof:
         """The whole proof of a prepared job."""

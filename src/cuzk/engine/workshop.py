@@ -7,9 +7,11 @@ check never waits behind a load or a proof, and the last step of a job not behin
     check          2 threads; and 1 each for jobs of HIGH and of CRITICAL priority, which wait for no lower ones
     prepare        likewise
     finish         likewise
+    stage          likewise, beside the partitions in work
     prove          of each circuit as many as it has slots
 
-What was read of a request is held from ``prepare`` to ``forget``, under the job's id, and by nothing else.
+What was read of a request is held from ``prepare`` to ``forget``, under the job's id, and by nothing else; what was staged
+of its partitions with it, each until it is proved.
 """
 
 from __future__ import annotations
@@ -18,17 +20,17 @@ import gc
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
 
-from cuzk.engine.catalogue import Catalogue, Device, OpenCircuit, PartProof, WholeProof
+from cuzk.engine.catalogue import Catalogue, Device, OpenCircuit, PartProof, Staging, WholeProof
 from cuzk.engine.failure import Failure
 from cuzk.engine.request import Priority, Request
 from cuzk.engine.worker import Loaded
 from cuzk.errors import Cancelled, EngineError
 
-KINDS = ("check", "prepare", "finish")
+KINDS = ("check", "prepare", "stage", "finish")
 THREADS = 2
 APART = (Priority.HIGH, Priority.CRITICAL)
 
@@ -52,6 +54,8 @@ class Held:
     priority: Priority
     value: Any = None
     ready: bool = False
+    staged: dict[int, Any] = field(default_factory=dict)
+    """By partition."""
 
 
 class Workshop:
@@ -74,7 +78,7 @@ class Workshop:
         self._loads: dict[str, Future[Loaded]] = {}
         self._places: dict[str, Place] = {}
         self._held: dict[str, Held] = {}
-        self._lock = Lock()  # of _held
+        self._lock = Lock()  # of _held and what is in it
 
     def device(self) -> Device:
         """The device as it is now; waits for it. DeviceUnavailable where it cannot be used."""
@@ -103,26 +107,35 @@ class Workshop:
             self._held[request.id] = held
         return self._pool("prepare", request.priority).submit(_work, self._prepare, held, request)
 
+    def stage(self, circuit: str, job: str, partition: int) -> Future[int]:
+        """The host part of a partition of a prepared job, kept for its proof; the bytes that this holds."""
+        place = self._place(circuit)
+        return self._pool("stage", self._priority(job)).submit(_work, self._stage, place, job, partition)  # fmt: skip
+
+    def unstage(self, job: str, partition: int) -> Future[None]:
+        """Let go of what was staged of a partition."""
+        with self._lock:
+            held = self._held.get(job)
+            if held is not None:
+                held.staged.pop(partition, None)
+        return _nothing()
+
     def prove(self, circuit: str, job: str, partition: int) -> Future[PartProof]:
-        """A partition of a prepared job."""
+        """A partition of a prepared job; what was staged of it is its own from now on."""
         place = self._place(circuit)
         return place.pool.submit(_work, self._prove, place, job, partition)
 
     def finish(self, circuit: str, job: str, parts: list[PartProof]) -> Future[WholeProof]:
         """The whole proof of a prepared job."""
         place = self._place(circuit)
-        with self._lock:
-            held = self._held.get(job)
-        priority = held.priority if held else Priority.NORMAL
-        return self._pool("finish", priority).submit(_work, self._finish, place, job, parts)
+        pool = self._pool("finish", self._priority(job))
+        return pool.submit(_work, self._finish, place, job, parts)
 
     def forget(self, job: str) -> Future[None]:
         """Let go of what was read, also while it is read; a partition in work keeps it to its end."""
         with self._lock:
             self._held.pop(job, None)
-        done: Future[None] = Future()
-        done.set_result(None)
-        return done
+        return _nothing()
 
     def close(self) -> None:
         """Wait for work that has begun, drop the rest, close all circuits."""
@@ -139,6 +152,11 @@ class Workshop:
 
     def _pool(self, kind: str, priority: Priority) -> ThreadPoolExecutor:
         return self._apart.get((kind, priority)) or self._pools[kind]
+
+    def _priority(self, job: str) -> Priority:
+        with self._lock:
+            held = self._held.get(job)
+        return held.priority if held else Priority.NORMAL
 
     def _place(self, circuit: str) -> Place:
         place = self._places.get(circuit)
@@ -162,6 +180,10 @@ class Workshop:
         if place is None:
             return
         place.pool.shutdown()
+        with self._lock:
+            for held in self._held.values():
+                if held.place is place:
+                    held.staged.clear()
         place.circuit.close()
         del place
         gc.collect()  # a key is gigabytes: not to lie about in a cycle until a collection comes by
@@ -180,18 +202,44 @@ class Workshop:
             raise
         return int(getattr(value, "nbytes", request.nbytes))
 
-    def _value(self, place: Place, job: str) -> Any:
+    def _read(self, place: Place, job: str) -> Held:
         with self._lock:
             held = self._held.get(job)
         if held is None or not held.ready or held.place is not place:
             raise EngineError(f"{job}: its request was not read on {self._device}")
-        return held.value
+        return held
+
+    def _stage(self, place: Place, job: str, partition: int) -> int:
+        held = self._read(place, job)
+        staged = self._staging(place).stage(held.value, partition)
+        with self._lock:
+            if self._held.get(job) is not held:
+                raise Cancelled(f"{job}: let go of while partition {partition} was staged")
+            held.staged[partition] = staged
+        return int(staged.nbytes)
+
+    def _staging(self, place: Place) -> Staging:
+        if not isinstance(place.circuit, Staging):
+            raise EngineError(f"a circuit on {self._device} was to stage a partition, and stages none")  # fmt: skip
+        return place.circuit
 
     def _prove(self, place: Place, job: str, partition: int) -> PartProof:
-        return place.circuit.prove(self._value(place, job), partition)
+        held = self._read(place, job)
+        with self._lock:
+            staged = held.staged.pop(partition, None)
+        if staged is None:
+            return place.circuit.prove(held.value, partition)
+        return self._staging(place).prove_staged(held.value, partition, staged)
 
     def _finish(self, place: Place, job: str, parts: list[PartProof]) -> WholeProof:
-        return place.circuit.finish(self._value(place, job), parts)
+        return place.circuit.finish(self._read(place, job).value, parts)
+
+
+def _nothing() -> Future[None]:
+    """A future that is done."""
+    done: Future[None] = Future()
+    done.set_result(None)
+    return done
 
 
 def _work(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
