@@ -6,6 +6,7 @@ import json
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from cuzk.catalogue.needs import (
     PINNED_BYTES,
     WIRES_A_BYTE,
     WORKING_BYTES,
+    ahead,
     estimate,
     measured,
     tier,
@@ -219,6 +221,13 @@ def test_what_a_prover_says_of_a_gpu() -> None:
     streamed = Standing("cuda:1", "a GPU", 2, 10, 20, 30, 40, 50)
     assert tier(streamed) == "warm"
     assert measured(streamed).key["pinned"] == 50
+
+
+def test_a_witness_is_staged_on_a_gpu_with_one_lane_alone() -> None:
+    one = Standing("cuda:1", "a GPU", 1, 10, 20, 30, 40, 0)
+    assert ahead(one) == {"host": 20}
+    assert ahead(replace(one, lanes=2)) == {}
+    assert ahead(replace(one, device="cpu")) == {}
 
 
 def test_the_largest_key_on_the_largest_card() -> None:

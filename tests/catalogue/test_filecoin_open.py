@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 from made_posts import RANDOMNESS, made_sector
-from own_files import own_files
+from own_files import circuit, own_files
 from served import catalogue_of, filecoin
 from window_posts import CIRCUIT, WINDOW, served, window_request
 
-from cuzk.engine.catalogue import OpenCircuit, PartProof
+import cuzk.filecoin.prove as proving
+from cuzk.catalogue.filecoin import OpenFilecoin
+from cuzk.engine.catalogue import OpenCircuit, PartProof, Staging
 from cuzk.errors import (
     FormatError,
     ProofError,
@@ -70,6 +72,22 @@ def test_a_window_post_is_proved(opened: OpenCircuit) -> None:
     flipped = PartProof(bytes([part.proof[0] ^ 1]) + part.proof[1:], {}, "cpu")
     with pytest.raises(FormatError, match="proof: a: "):
         opened.finish(prepared, [flipped])
+
+
+def test_a_staged_partition_is_proved_without_another_witness(
+    opened: OpenFilecoin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared = opened.prepare(window_request(made_sector(WINDOW, 5).blob))
+    staged = opened.stage(prepared, 0)
+    shape = circuit(CIRCUIT)
+    assert staged.nbytes == 32 * (shape.inputs + shape.aux)
+    monkeypatch.setattr(proving, "assign", None)
+    part = opened.prove_staged(prepared, 0, staged)
+    assert len(opened.finish(prepared, [part]).proof) == 192  # verified
+    assert "witness" in {name for _, name, _, _ in part.spans}
+    assert part.milliseconds["witness"] == staged.milliseconds
+    assert isinstance(opened, Staging)
+    assert opened.needs().ahead == {}  # on a CPU
 
 
 def test_vanilla_proofs_that_do_not_hold(opened: OpenCircuit) -> None:

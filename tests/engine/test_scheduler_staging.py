@@ -43,7 +43,7 @@ def job(
     on: str = "w", staged: int | None = None, staging: int | None = None, coming: bool = False, stages: bool = True,
 ) -> Waiting:  # fmt: skip
     """Prepared on w, or being so (``coming``)."""
-    made = () if staged is None else (Staged(staged, {"host": 9}),)
+    made: tuple[Staged, ...] = () if staged is None else (Staged(staged, {"host": 9}),)
     made += () if staging is None else (Staged(staging, {"host": 9}, ready=False),)
     places = ("", on) if coming else (on, "")
     return Waiting(

@@ -40,7 +40,9 @@ def shop(tmp_path: Path) -> Iterator[Workshop]:
         "slow": f"wait {tmp_path}/load",
         "broken": "raise FormatError bad key",
     }
-    made = Workshop(ToyCatalogue(loads, closed=str(tmp_path / "closed")), "cpu", threads=3, lanes=2)
+    made = Workshop(
+        ToyCatalogue(loads, closed=str(tmp_path / "closed"), stages=True), "cpu", threads=3, lanes=2
+    )
     yield made
     (tmp_path / "load").touch()
     made.close()
@@ -127,7 +129,7 @@ def test_check_waits_behind_no_load_no_proof_and_no_reading(shop: Workshop, tmp_
 
 
 @pytest.mark.parametrize("priority", [Priority.HIGH, Priority.CRITICAL])
-@pytest.mark.parametrize("kind", ["check", "prepare", "finish"])
+@pytest.mark.parametrize("kind", ["check", "prepare", "stage", "finish"])
 def test_13_nothing_waits_behind_lower_priorities(
     shop: Workshop, tmp_path: Path, kind: str, priority: Priority
 ) -> None:
@@ -143,7 +145,7 @@ def test_13_nothing_waits_behind_lower_priorities(
         if kind == "prepare":
             return read
         read.result(SOON)
-        return shop.finish("toy", name, [])
+        return shop.stage("toy", name, 0) if kind == "stage" else shop.finish("toy", name, [])
 
     lower = [begin(f"r{n}", Priority.NORMAL, f"wait {gate}") for n in range(20)]
     if priority is Priority.CRITICAL:

@@ -17,7 +17,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -29,6 +29,7 @@ from cuzk.engine.catalogue import CircuitEntry, Device, Needs, PartProof, Route,
 from cuzk.engine.request import Payload, Priority, Request
 
 PREPARED: WeakSet[Prepared] = WeakSet()
+STAGED: WeakSet[StagedPart] = WeakSet()
 
 
 def request_of(name: str, payload: bytes | Payload = b"payload", **fields: Any) -> Request:
@@ -131,6 +132,14 @@ class PreparedLarge(Prepared):
     nbytes = 12345
 
 
+class StagedPart:
+    nbytes = 7
+
+    def __init__(self, prepared: Prepared, partition: int) -> None:
+        self.prepared, self.partition = prepared, partition
+        STAGED.add(self)
+
+
 @dataclass
 class ToyCircuit:
     circuit: str
@@ -167,6 +176,19 @@ class ToyCircuit:
             Path(self.closed).touch()
 
 
+class StagingToy(ToyCircuit):
+    def needs(self) -> Needs:
+        return replace(super().needs(), ahead={"host": 7})
+
+    def stage(self, prepared: Prepared, partition: int) -> StagedPart:
+        act(prepared.request.fields.get("stage"))
+        return StagedPart(prepared, partition)
+
+    def prove_staged(self, prepared: Prepared, partition: int, staged: StagedPart) -> PartProof:
+        assert (staged.prepared, staged.partition) == (prepared, partition)
+        return replace(self.prove(prepared, partition), public=b"staged")
+
+
 @dataclass(frozen=True)
 class ToyCatalogue:
     """``loads``: circuits and what they do when they are opened; ``device_does``: when the device is asked for."""
@@ -177,6 +199,8 @@ class ToyCatalogue:
     closed: str = ""
     """A file that is there when a circuit was closed."""
     extra: Any = None
+    stages: bool = False
+    """Whether its circuits stage partitions."""
 
     def entries(self) -> list[CircuitEntry]:
         return [CircuitEntry(id=name, kind="circuit", key=f"{name}.zkey") for name in self.loads]
@@ -199,4 +223,5 @@ class ToyCatalogue:
 
     def open(self, circuit: str, device: str, threads: int | None, lanes: int | None) -> ToyCircuit:
         act(self.loads[circuit])
-        return ToyCircuit(f"{circuit} on {device}, {threads}, {lanes}", self.slots, self.closed)
+        kind = StagingToy if self.stages else ToyCircuit
+        return kind(f"{circuit} on {device}, {threads}, {lanes}", self.slots, self.closed)

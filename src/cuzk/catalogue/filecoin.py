@@ -14,7 +14,7 @@ from cuzk.catalogue.filecoin_requests import (
     task_of,
 )
 from cuzk.catalogue.key_facts import KeyFacts, Remembered, of_params
-from cuzk.catalogue.needs import measured, tier
+from cuzk.catalogue.needs import ahead, measured, tier
 from cuzk.catalogue.spans import on_epoch
 from cuzk.config import CircuitSettings, FilecoinSettings
 from cuzk.engine.catalogue import CircuitEntry, Needs, PartProof, WholeProof
@@ -24,9 +24,10 @@ from cuzk.filecoin import digests
 from cuzk.filecoin.digests import DigestCache
 from cuzk.filecoin.key_sizes import expect_points, proving_layout
 from cuzk.filecoin.parameters import Parameters
-from cuzk.filecoin.prove import CircuitProver
+from cuzk.filecoin.prove import CircuitProver, PartitionProof
 from cuzk.filecoin.registered import Kind
 from cuzk.filecoin.shapes import SHAPES
+from cuzk.filecoin.staged import StagedPartition
 from cuzk.filecoin.task import Task
 from cuzk.filecoin.templates import store
 from cuzk.filecoin.templates.catalogue import circuit_of
@@ -170,7 +171,8 @@ class OpenFilecoin:
 
     def needs(self) -> Needs:
         """Of the loaded key."""
-        return measured(self._prover.prover.standing)
+        standing = self._prover.prover.standing
+        return replace(measured(standing), ahead=ahead(standing))
 
     def tier(self) -> str:
         """ "hot" or "warm"."""
@@ -188,10 +190,17 @@ class OpenFilecoin:
 
     def prove(self, prepared: Prepared, partition: int) -> PartProof:
         """One partition; errors as the Prover has them."""
-        made = self._prover.partition(prepared.task, partition)
-        spent = {**made.report.milliseconds, "witness": made.milliseconds["witness"]}
-        spent["total"] = sum(made.milliseconds.values())
-        return PartProof(made.data, spent, made.report.device, on_epoch(made.spans))
+        return _part(self._prover.partition(prepared.task, partition))
+
+    def stage(self, prepared: Prepared, partition: int) -> StagedPartition:
+        """Its witness, compared with the statement and checked."""
+        return self._prover.stage(prepared.task, partition)
+
+    def prove_staged(
+        self, prepared: Prepared, partition: int, staged: StagedPartition
+    ) -> PartProof:
+        """With the witness that was made; what that took is among its times and spans."""
+        return _part(self._prover.partition(prepared.task, partition, staged))
 
     def finish(self, prepared: Prepared, parts: list[PartProof]) -> WholeProof:
         """Verified from public data by the CPU."""
@@ -200,3 +209,9 @@ class OpenFilecoin:
     def close(self) -> None:
         """Waits for proofs in work."""
         self._prover.close()
+
+
+def _part(made: PartitionProof) -> PartProof:
+    spent = {**made.report.milliseconds, "witness": made.milliseconds["witness"]}
+    spent["total"] = sum(made.milliseconds.values())
+    return PartProof(made.data, spent, made.report.device, on_epoch(made.spans))

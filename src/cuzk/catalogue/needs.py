@@ -68,6 +68,14 @@ def measured(standing: Standing) -> Needs:
     return Needs(key, proof)
 
 
+def ahead(standing: Standing) -> dict[str, int]:
+    """Of a partition that is staged: the witness, whose pages are locked in its proof only. Nothing is staged on a CPU,
+    whose cores a proof has all of, nor beside other lanes, whose host parts are made while one of them computes."""
+    if not standing.device.startswith("cuda") or standing.lanes > 1:
+        return {}
+    return {"host": standing.proof_host}
+
+
 def tier(standing: Standing) -> str:
     """ "hot" where no points have to be copied for a proof."""
     return "warm" if standing.streamed else "hot"

@@ -15,7 +15,7 @@ class PartitionView:
 
     number: int
     state: str
-    """ "pending", "proving" or "done"."""
+    """ "pending", "staging", "staged", "proving" or "done"."""
     worker: str = ""
     started: float = 0.0
     ended: float = 0.0

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from cuzk import __version__
 from cuzk.engine.catalogue import CircuitEntry
-from cuzk.engine.job import Job
 from cuzk.engine.jobs import Live
 from cuzk.engine.limits import resident_bytes
 from cuzk.engine.snapshot import (
@@ -44,25 +43,26 @@ def job_view(live: Live, state: State, place: int = -1) -> JobView:
         payload_bytes=job.request.nbytes,
         deadline=job.request.deadline or 0.0,
         client=job.request.client,
-        partitions=partition_views(job),
+        partitions=partition_views(live),
         code=outcome.code if outcome else "",
         message=outcome.message if outcome else state.jobs.away.get(job.circuit, ""),
         milliseconds=dict(outcome.milliseconds) if outcome else {},
     )
 
 
-def partition_views(job: Job) -> tuple[PartitionView, ...]:
+def partition_views(live: Live) -> tuple[PartitionView, ...]:
     """In order."""
+    ahead = {**dict.fromkeys(live.staged, "staged"), **dict.fromkeys(live.staging, "staging")}
     return tuple(
         PartitionView(
             number=part.number,
-            state=part.state,
+            state=ahead.get(part.number, part.state),
             worker=part.worker,
             started=part.started,
             ended=part.ended,
             milliseconds=part.milliseconds,
         )
-        for part in job.partitions
+        for part in live.job.partitions
     )
 
 
