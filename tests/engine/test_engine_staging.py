@@ -155,29 +155,6 @@ def test_a_worker_that_dies_of_staging_costs_the_job_a_try(tmp_path: Path) -> No
     play(tmp_path, scenario, CIRCUITS)
 
 
-@pytest.mark.parametrize("ahead", [0, 2])
-def test_a_job_whose_worker_died_begins_elsewhere_when_all_its_work_has_failed(
-    tmp_path: Path, ahead: int
-) -> None:
-    """A bug until 2026-11-30: the plan that follows a death came before the calls' errors, prepared the job on another
-    worker while it was still proving, and it was never done."""
-    circuit = Circuit(partitions=4, prove=10, stage=4, partition={"host": 3}, ahead=ahead)
-
-    async def scenario(world: World) -> None:
-        await world.engine.submit(world.request("a", "porep"))
-        await world.engine.submit(world.request("b", "porep"))
-        await asyncio.sleep(30)
-        assert [bool(worker.loaded) for worker in world.workers] == [True, True]
-        dying = next(w for w in world.workers if "a" in w.requests)
-        dying.revival = 1000
-        dying.die()
-        assert await world.proof("a") == expected_proof(world.request("a", "porep"), 4)
-        await world.proof("b")
-        await world.quiet()
-
-    play(tmp_path, scenario, {"porep": circuit}, workers={"one": {}, "two": {}})
-
-
 URGENT = Circuit(partitions=1, load=1, prepare=0.5, prove=2, stage=1, finish=1, key={"host": 1}, partition={"host": 3}, ahead=2)  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from scripted_worker import expected_proof
 from cuzk.engine.policy import EnginePolicy
 
 CIRCUITS = {
-    "many": Circuit(partitions=4, slots=2, load=5, prove=4),
-    "other": Circuit(partitions=2, load=3, prove=3),
+    "many": Circuit(partitions=4, slots=2, load=5, prove=4, ahead=1, stage=1),
+    "other": Circuit(partitions=2, load=3, prove=3, ahead=1, stage=1),
 }
 POLICY = EnginePolicy(limits=gib({"host": 64}), losses=2, turn=5.0)
 JOBS = ("many", "many", "other", "many", "many", "other")

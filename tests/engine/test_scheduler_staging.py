@@ -176,10 +176,10 @@ def test_a_mixed_day_with_staging_ends_in_whatever_memory(host: int, devices: in
     other = Kind("other", 60, 20, load=10, prepare=1, prove=6, partitions=3, host_part=5, ahead=5, stage=2)  # fmt: skip
     day = Day(workers, 100, host, [LONG, winning, other], Policy(headroom={"host": 4}))
     random, time = Random(host + devices), 0.0
-    while (time := time + random.expovariate(devices / 60)) < 5000:
+    while (time := time + random.expovariate(devices / 60)) < 2000:
         kind = random.choice([LONG, LONG, other])
         day.arrive(time, kind, random.choice([Priority.LOW, Priority.NORMAL, Priority.HIGH]))
-    for at in range(100, 5000, 50):
+    for at in range(100, 2000, 50):
         day.arrive(at, winning, Priority.CRITICAL)
     day.run()
     assert all(task.ended > 0 and task.proved == task.kind.partitions for task in day.tasks)

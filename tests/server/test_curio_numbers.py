@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from snapshots import GIB, busy, open_jobs
 
-from cuzk.engine.snapshot import MemoryView
+from cuzk.engine.snapshot import MemoryView, PartitionView
 from cuzk.server.curio_status import curio_status
 
 
@@ -32,3 +32,15 @@ def test_no_more_is_active_than_there_may_be() -> None:
     found = curio_status(replace(moment, jobs=tuple(reading)))["synthesis"]
     assert found == {"max_concurrent": 5, "active": 5}
     assert curio_status(replace(moment, jobs=()))["synthesis"] == {"max_concurrent": 2, "active": 0}
+
+
+def test_partitions_that_are_staged_have_curios_words() -> None:
+    moment = busy()
+    job = open_jobs(moment.now)[2]
+    states = ("done", "proving", "staged", "staging", "pending")
+    parts = tuple(PartitionView(number, state) for number, state in enumerate(states))
+    found = curio_status(replace(moment, jobs=(replace(job, partitions=parts),)))
+    (pipeline,) = found["pipelines"]
+    assert [part["state"] for part in pipeline["partitions"]] == [
+        "done", "gpu", "synth_done", "synthesizing", "pending",
+    ]  # fmt: skip

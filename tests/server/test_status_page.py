@@ -202,6 +202,16 @@ def test_a_job_tells_its_times_when_it_is_opened(page: Page) -> None:
     assert page.count("#rows .detail") == 0
 
 
+def test_a_partition_that_is_staged_has_no_time_of_its_own(page: Page) -> None:
+    begun = parts(10, 2, {2: "cuda:0"}, NOW)
+    staged = replace(begun[3], state="staged")
+    job = replace(open_jobs(NOW)[2], partitions=(*begun[:3], staged, *begun[4:]))
+    page.open(replace(busy(), jobs=(job,)))
+    page.until(lambda: page.count("#rows i.staged") == 1)
+    page.driver.find_elements(By.CSS_SELECTOR, "#rows .id")[0].click()
+    assert page.texts("#rows .detail .parts li")[3].split() == ["◪", "3", "staged"]
+
+
 def test_a_failure_shows_its_reason_and_when(page: Page) -> None:
     page.open(idle())
     page.until(lambda: page.text("#failures") == "Nothing has failed.")

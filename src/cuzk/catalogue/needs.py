@@ -3,6 +3,7 @@
     host      key: its file, mapped, copied or converted; matrices, but those that are evaluated
               from templates: of them a GPU's key takes the largest while it is loaded
               a proof: four vectors over the domain and the witness; with a GPU the witness alone
+              a proof that is staged ahead (on a GPU with one lane): the witness
     cuda:N    key: points, matrices, maps, tables of transforms; a proof: vectors, the longest sum. A GPU with less
               memory than that is shared out otherwise (cuzk.backends.cuda.memory): a key may take all of it
     pinned    a proof on a GPU: its witness, whose pages are locked, and the buffers that other arrays are copied

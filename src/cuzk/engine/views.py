@@ -52,7 +52,11 @@ def job_view(live: Live, state: State, place: int = -1) -> JobView:
 
 def partition_views(live: Live) -> tuple[PartitionView, ...]:
     """In order."""
-    ahead = {**dict.fromkeys(live.staged, "staged"), **dict.fromkeys(live.staging, "staging")}
+    ahead = (
+        {}
+        if live.ending
+        else {**dict.fromkeys(live.staged, "staged"), **dict.fromkeys(live.staging, "staging")}
+    )
     return tuple(
         PartitionView(
             number=part.number,

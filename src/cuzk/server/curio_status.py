@@ -5,7 +5,7 @@ synthesis     {max_concurrent, active}: workers, or what is active where that is
               whose request is being read
 pipelines     [{job_id, proof_kind, started_secs_ago, total_partitions, partitions_done, partitions [...]}]:
               jobs that have begun, ended ones for 30 seconds; a partition is {index, state, synth_ms, gpu_ms},
-              its state "pending", "gpu", "done" or "failed"
+              its state "pending", "synthesizing", "synth_done" (staged), "gpu", "done" or "failed"
 gpu_workers   [{worker_id, gpu_ordinal, state, current_job, current_partition, busy_secs}]
 allocations   {srs, pce}: [{circuit_id, bytes, last_used_secs_ago, evictable}]; circuits are part of their keys
               here, so that pce is empty
@@ -20,7 +20,9 @@ from typing import Any
 from cuzk.engine.snapshot import JobView, KeyView, PartitionView, Snapshot, WorkerView
 
 SHOWN_AFTER_END = 30.0
-STATES = {"pending": "pending", "proving": "gpu", "done": "done"}
+STATES = {
+    "pending": "pending", "staging": "synthesizing", "staged": "synth_done", "proving": "gpu", "done": "done",
+}  # fmt: skip
 LOADED = ("hot", "warm")
 ON_DEVICE = ("evaluate", "quotient", "commit")
 

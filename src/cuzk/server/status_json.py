@@ -7,7 +7,7 @@ One object. Times are seconds of the epoch, durations seconds (``milliseconds`` 
     states, priorities {name: how many jobs that have not ended}
     queues, totals, waits, workers, keys, memories: as in engine.snapshot
     jobs [...]: those asked for, in the order in which they will be worked on, then ended ones, the last first;
-                ``partitions_total`` of each, and in ``partitions`` those that are proving or done: others are pending
+                ``partitions_total`` of each, and in ``partitions`` those that are staging, staged, proving or done: others are pending
     jobs_known, jobs_found, jobs_from: how many there are, how many of them match, the place of the first one here
     failures [...]: the last jobs that failed, the last first, whatever was asked for
     lanes [{worker, track, spans [[name, start, end, job], ...]}, ...], spans_left_out
