@@ -69,7 +69,7 @@ def test_a_gpu_needs_less_of_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     assert host >> 30 == 53
     monkeypatch.setattr(key_sizes, "installed_bytes", lambda: host)
     for device in ("cpu", "auto"):
-        with pytest.raises(OutOfMemory, match="porep-32GiB: a proof needs 68759090776 bytes"):
+        with pytest.raises(OutOfMemory, match="porep-32GiB: a proof needs 68771673688 bytes"):
             CircuitProver(shape, key, insecure_key=True, device=device)
     with pytest.raises(CircuitError, match="the key of another circuit"):  # memory is no reason
         CircuitProver(shape, key, insecure_key=True, device="cuda:0")

@@ -7,7 +7,7 @@ from cuzk.filecoin.templates.circuit import CircuitShape
 from cuzk.formats.bellman import HEAD_BYTES, POINT_BYTES, VECTORS, ParamsLayout, read_layout
 from cuzk.formats.source import Readable, Source
 from cuzk.load import kind_of
-from cuzk.prover.plan import PROCESS_BYTES, installed_bytes
+from cuzk.prover.plan import PROCESS_BYTES, installed_bytes, sum_bytes
 
 COUNT_BYTES = 4
 SCALAR_BYTES = 32
@@ -47,12 +47,12 @@ def params_bytes(circuit: CircuitShape) -> int:
 
 def proving_bytes(circuit: CircuitShape, *, on_gpu: bool = False) -> int:
     """Host memory to prove: points (converted as they are read, piece by piece), four vectors over the
-    domain, a witness.
+    domain, what sums work with, a witness.
 
     Rows are evaluated from the circuit's templates. A GPU has rows and vectors: the host the points, a witness, and
     while the key is loaded the largest matrix, written out.
     """
-    beside = SCALAR_BYTES * (4 << circuit.log_domain)
+    beside = SCALAR_BYTES * (4 << circuit.log_domain) + sum_bytes(circuit.log_domain)
     if on_gpu:
         beside = TERM_BYTES * max(circuit.terms) + ROW_BYTES * ((1 << circuit.log_domain) + 1)
     return PROCESS_BYTES + params_bytes(circuit) + beside + witness_bytes(circuit)

@@ -24,8 +24,13 @@ def plan_bytes(key: ProvingKey, circuit: ConstraintSystem, lanes: int = 1) -> in
     constants, half of one, which stay; then h, its plain copy, and what its sum has of scalars and sorted digits: 48
     bytes a scalar, measured at 2^22, and what small sums take more. Each of ``lanes`` proofs at a time has its own.
     """
-    sums = min(SUM_BYTES, SUM_BYTES_A_ROW << key.log_domain)
-    return PROCESS_BYTES + key_bytes(key, circuit) + lanes * (vector_bytes(key, circuit) + sums)
+    each = vector_bytes(key, circuit) + sum_bytes(key.log_domain)
+    return PROCESS_BYTES + key_bytes(key, circuit) + lanes * each
+
+
+def sum_bytes(log_domain: int) -> int:
+    """What sums of one proof work with beyond the room of its vectors."""
+    return min(SUM_BYTES, SUM_BYTES_A_ROW << log_domain)
 
 
 def key_bytes(key: ProvingKey, circuit: ConstraintSystem) -> int:
