@@ -339,7 +339,7 @@ def test_memory_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
         CircuitProver(shape, key, insecure_key=True, memory=1000)
     monkeypatch.setattr("cuzk.filecoin.key_sizes.installed_bytes", lambda: 1 << 35)
     with pytest.raises(
-        OutOfMemory, match=r"window-32GiB: a proof needs 82061792216 bytes of memory, this"
+        OutOfMemory, match=r"window-32GiB: a proof needs 82074375128 bytes of memory, this"
     ):
         CircuitProver(large, key, insecure_key=True)
     with pytest.raises(
