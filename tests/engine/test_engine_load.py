@@ -83,8 +83,8 @@ def test_7_memory_is_flat(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_7_memory_is_flat_over_ten_thousand_jobs(tmp_path: Path) -> None:
-    flat(tmp_path, 10_000)
+def test_7_memory_is_flat_over_thousands_of_jobs(tmp_path: Path) -> None:
+    flat(tmp_path, 2_000)  # twice; a minute, most of it what tracemalloc costs
 
 
 def test_a_full_queue_costs_little(tmp_path: Path) -> None:
