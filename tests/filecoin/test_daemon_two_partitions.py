@@ -108,6 +108,9 @@ def test_a_daemon_that_is_killed_between_partitions(place: Path) -> None:
             assert (result.status, result.error_message) == (AwaitProofResponse.COMPLETED, "")
             assert states(client, job) == ["done", "done"]
     assert [number for number, _ in begun(place)] == [0, 1, 1]
+    assert [number for number, _ in begun(place, "staged")] == [
+        1
+    ]  # not by the second daemon: its slot was free
     assert len({process for _, process in begun(place)}) == 2
     (path,) = own_files("window-2KiB").glob("*.vk")
     verifier = Verifier(read_vk(path), insecure_key=True, threads=2)
@@ -135,6 +138,8 @@ def test_a_job_that_is_cancelled_between_partitions(place: Path) -> None:
         assert (result.status, result.error_message) == (AwaitProofResponse.COMPLETED, "")
         assert curio.completed() == 1
     assert [number for number, _ in begun(place)] == [0, 1, 0, 1]
+    staged = [number for number, _ in begun(place, "staged")]
+    assert staged in ([1, 1], [1, 0, 1])  # its first too, where what was cancelled still ran
     assert len({process for _, process in begun(place)}) == 1
 
 

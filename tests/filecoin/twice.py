@@ -2,14 +2,14 @@
 
 No circuit of several partitions is small, so two statements are taken for one; each partition's proof is one of the
 circuit. What a partition does first, a script says: one line for each partition begun goes to ``place``/begun, and
-partition 1 waits until ``place``/go is there.
+partition 1 waits until ``place``/go is there. They are staged, as on a GPU: one line for each goes to ``place``/staged.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,16 @@ from cuzk.catalogue import Catalogue
 from cuzk.catalogue.filecoin import OpenFilecoin, Prepared
 from cuzk.engine.catalogue import CircuitEntry, Device, Needs, PartProof, Route, WholeProof
 from cuzk.engine.request import Request
+from cuzk.filecoin.staged import StagedPartition
 
 PATIENCE = 60.0
 
 
-def begun(place: Path) -> list[tuple[int, int]]:
-    """(partition, process) in order."""
-    if not (place / "begun").exists():
+def begun(place: Path, what: str = "begun") -> list[tuple[int, int]]:
+    """(partition, process) in order; ``what``: or "staged"."""
+    if not (place / what).exists():
         return []
-    lines = (place / "begun").read_text().splitlines()
+    lines = (place / what).read_text().splitlines()
     return [(int(a), int(b)) for a, b in (line.split() for line in lines)]
 
 
@@ -34,10 +35,19 @@ class Twice:
     """Picklable."""
 
     catalogue: Catalogue
-    place: Path
+    folder: Path
 
     def entries(self) -> list[CircuitEntry]:
         return self.catalogue.entries()
+
+    def blank(self) -> list[CircuitEntry]:
+        return self.catalogue.blank()
+
+    def entry(self, circuit: str) -> CircuitEntry:
+        return self.catalogue.entry(circuit)
+
+    def place(self, request: Request) -> Route:
+        return Route(self.catalogue.place(request).circuit, 2)
 
     def named(self, name: str) -> str:
         return self.catalogue.named(name)
@@ -57,7 +67,7 @@ class Twice:
     def open(self, circuit: str, device: str, threads: int | None, lanes: int | None) -> OpenTwice:
         opened = self.catalogue.open(circuit, device, threads, lanes)
         assert isinstance(opened, OpenFilecoin)
-        return OpenTwice(opened, self.place)
+        return OpenTwice(opened, self.folder)
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ class OpenTwice:
         self._opened, self._place = opened, place
 
     def needs(self) -> Needs:
-        return self._opened.needs()
+        return replace(self._opened.needs(), ahead={"host": 1 << 20})
 
     def tier(self) -> str:
         return self._opened.tier()
@@ -89,15 +99,29 @@ class OpenTwice:
         )  # fmt: skip
         return Both((whole, self._opened.prepare(last)))
 
+    def stage(self, prepared: Any, partition: int) -> StagedPartition:
+        self._write("staged", partition)
+        return self._opened.stage(prepared.parts[partition], 0)
+
     def prove(self, prepared: Any, partition: int) -> PartProof:
-        with (self._place / "begun").open("a") as file:
+        self._wait(partition)
+        return self._opened.prove(prepared.parts[partition], 0)
+
+    def prove_staged(self, prepared: Any, partition: int, staged: StagedPartition) -> PartProof:
+        self._wait(partition)
+        return self._opened.prove_staged(prepared.parts[partition], 0, staged)
+
+    def _write(self, what: str, partition: int) -> None:
+        with (self._place / what).open("a") as file:
             file.write(f"{partition} {os.getpid()}\n")
+
+    def _wait(self, partition: int) -> None:
+        self._write("begun", partition)
         until = time.monotonic() + PATIENCE
         while partition == 1 and not (self._place / "go").exists():
             if time.monotonic() > until:
                 raise TimeoutError(self._place)
             time.sleep(0.005)
-        return self._opened.prove(prepared.parts[partition], 0)
 
     def finish(self, prepared: Any, parts: list[PartProof]) -> WholeProof:
         whole = [
