@@ -7,7 +7,7 @@ staged beside it: what waits for a slot then goes on at once. Whoever lacks memo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 
 from cuzk.engine.fit import HOST, Bytes, added
@@ -33,8 +33,8 @@ def freed(drops: Iterable[Drop]) -> dict[str, int]:
 class Ahead:
     """Of all jobs in their order, those that a walk through them has not reached."""
 
-    def __init__(self, jobs: Iterable[Waiting]) -> None:
-        self._behind = {job.id: job for job in jobs if job.staged}
+    def __init__(self, jobs: Iterable[Waiting], workers: Container[str]) -> None:
+        self._behind = {job.id: job for job in jobs if job.staged and job.place in workers}
         self._gone: set[tuple[str, int]] = set()
 
     def reached(self, job: Waiting) -> None:

@@ -19,7 +19,7 @@ Jobs are walked in their order (:mod:`order`), and each takes what it can use of
 So no slot is idle that the first job able to use it may use, and the first in order that waits gets all that is released.
 If nothing at all is in work and nothing could be done by these rules, the first job that fits goes, whatever is set aside.
 
-1.6 ms for 1,000 jobs on 8 workers (2 cores of an EPYC): it is made on the event loop, after everything that happens.
+1.9 ms for 1,000 jobs on 8 workers (2 cores of an EPYC): it is made on the event loop, after everything that happens.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Walk:
         self._memory = Memory(dict(view.free), policy.headroom, strict)
         self._spots = {site.worker: Spot.of(site) for site in view.sites if site.alive}
         self._keys = Keys(self._spots.values(), rows, policy, now, strict=strict)
-        self._ahead = Ahead(job for _, job in rows if job.place in self._spots)
+        self._ahead = Ahead((job for _, job in rows), self._spots)
         self._doomed: set[Held] = set()
         self._stuck: set[str] = set()
         """Circuits whose jobs have nowhere to go, once one of them found that."""
@@ -107,7 +107,7 @@ class _Walk:
         """Of each circuit, the workers that load it and have no job for it yet."""
         self._actions: list[Action] = []
         for rank, job in rows:
-            if job.left and job.place in self._spots:
+            if job.place in self._spots and job.left:
                 self._spots[job.place].classes.append(rank)
         for spot in self._spots.values():
             for key in spot.keys.values():
@@ -129,8 +129,9 @@ class _Walk:
         return self._actions
 
     def _step(self, rank: int, job: Waiting) -> None:
-        self._ahead.reached(job)
-        if not job.left or job.id in self._keys.forgotten:
+        if job.staged:
+            self._ahead.reached(job)
+        if not (job.ready or job.left) or job.id in self._keys.forgotten:
             return
         if job.place:
             spot = self._spots.get(job.place)

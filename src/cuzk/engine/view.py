@@ -49,12 +49,12 @@ class Waiting:
     @property
     def staging(self) -> tuple[Staged, ...]:
         """Those that are being staged."""
-        return tuple(one for one in self.staged if not one.ready)
+        return tuple(one for one in self.staged if not one.ready) if self.staged else ()
 
     @property
     def left(self) -> bool:
         """Whether it has partitions left to start."""
-        return bool(self.ready or self.staging)
+        return bool(self.ready) or bool(self.staged and self.staging)
 
     @property
     def place(self) -> str:
