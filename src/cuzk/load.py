@@ -29,6 +29,7 @@ from cuzk.vectors import Scalars
 
 PROOF_BYTES = 192
 KEY = "a .zkey or .params file"
+CIRCUIT = "an .r1cs file"
 KINDS = {
     "zkey": "a .zkey (a proving key)",
     "r1cs": "an .r1cs (a circuit)",
@@ -43,15 +44,15 @@ KINDS = {
 
 def kind_of(source: Source) -> str:
     """A key of KINDS; bellman's files have no mark and are ""."""
-    magic = source.data[:4].tobytes()
+    magic = source.at(0, 4).tobytes()
     if magic in (b"zkey", b"r1cs", b"wtns", b"ptau"):
         return magic.decode()
-    start = source.data[:4096].tobytes().removeprefix(b"\xef\xbb\xbf")
+    start = source.at(0, 4096).tobytes().removeprefix(b"\xef\xbb\xbf")
     first = start.lstrip()[:1]
     # One in 650 of bellman's keys begins like JSON, with a coordinate such as 0a 7b ..: they are no text.
     if first in (b"{", b"[") and not start.translate(None, bytes(range(32, 256)) + b"\t\n\r"):
         return "object" if first == b"{" else "array"
-    if source.size % 32 == 0 and source.data[:32].tobytes() == (1).to_bytes(32, "little"):
+    if source.size % 32 == 0 and source.at(0, 32).tobytes() == (1).to_bytes(32, "little"):
         return "raw"
     return ""
 
@@ -160,9 +161,9 @@ def load_circuit(what: Readable) -> Matrices:
 
 def open_circuit(what: Readable) -> Source:
     """An .r1cs file that is not read; FormatError for a file of another kind."""
-    source = Source.open(what, "an .r1cs file")
+    source = Source.open(what, CIRCUIT)
     if (kind := kind_of(source)) not in ("r1cs", ""):
-        raise _unexpected(source, "an .r1cs file", kind)
+        raise _unexpected(source, CIRCUIT, kind)
     return source
 
 

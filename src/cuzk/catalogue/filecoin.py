@@ -33,7 +33,7 @@ from cuzk.filecoin.templates import store
 from cuzk.filecoin.templates.catalogue import circuit_of
 from cuzk.filecoin.trust import expect_trusted
 from cuzk.formats.bellman import read_vk
-from cuzk.formats.source import Source
+from cuzk.formats.on_demand import on_demand
 from cuzk.load import key_kind, refuse_insecure
 from cuzk.prover.devices import thread_count
 
@@ -100,12 +100,12 @@ class FilecoinCircuit:
     def _read(self) -> KeyFacts:
         if self.settings.key is None:
             self.files.find(self.folder, "params")
-        source = Source.open(self.path, "a .params file")
-        if key_kind(source):
-            raise FormatError(f"{source.name}: expected a .params file, found a .zkey")
-        facts = of_params(proving_layout(source))
-        if not self.insecure:
-            refuse_insecure(read_vk(source, check_ic=False), source.name)
+        with on_demand(self.path, "a .params file") as source:
+            if key_kind(source):
+                raise FormatError(f"{source.name}: expected a .params file, found a .zkey")
+            facts = of_params(proving_layout(source))
+            if not self.insecure:
+                refuse_insecure(read_vk(source, check_ic=False), source.name)
         terms = int(TERMS_PER_WIRE[self.files.kind] * facts.wires) + 1
         return replace(facts, circuit_terms=terms, evaluated=True)
 

@@ -1,7 +1,8 @@
 """What a key's file says of itself at its beginning: enough to judge witnesses and to estimate memory.
 
 Nothing is loaded: a .zkey's sections 1 to 3 and 10, a .params file's counts and the points of its verifying key
-(those of IC unchecked) are read, again only when size, inode or time of the file are others.
+(those of IC unchecked) are read, again only when size, inode or time of the file are others. Nothing is mapped either
+but for digests, which a worker makes: the daemon outlives a file that is cut under it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from cuzk.formats.bellman import ParamsLayout, read_vk
 from cuzk.formats.iden3.r1cs import read_r1cs_header
 from cuzk.formats.iden3.zkey import read_zkey_header, refuse_insecure_header
 from cuzk.formats.iden3.zkey_header import COEFFICIENTS, ZkeyHeader, digest, vectors, zkey_frame
+from cuzk.formats.on_demand import on_demand
 from cuzk.formats.source import Source
 from cuzk.groth16 import ProvingKey
 from cuzk.load import (
+    CIRCUIT,
     KEY,
     key_kind,
     load_circuit,
@@ -121,18 +124,23 @@ class KeyOnDisk:
         return self.memory.get("digests", self._digests)
 
     def _read(self) -> KeyFacts:
-        source = Source.open(self.path, KEY)
-        if key_kind(source) == "zkey":
-            header = read_zkey_header(source, check_ic=False)
+        with on_demand(self.path, KEY) as source:
+            if key_kind(source) == "zkey":
+                header = read_zkey_header(source, check_ic=False)
+                if not self.insecure:
+                    refuse_insecure_header(zkey_frame(source), header)
+                return _of_zkey(header, source, self._circuit_bytes())
+            layout = params_layout(source, with_circuit=self.circuit is not None)
+            beside = self._circuit_bytes()
             if not self.insecure:
-                refuse_insecure_header(zkey_frame(source), header)
-            beside = 0 if self.circuit is None else open_circuit(self.circuit).size
-            return _of_zkey(header, source, beside)
-        layout = params_layout(source, with_circuit=self.circuit is not None)
-        beside = 0 if self.circuit is None else open_circuit(self.circuit).size
-        if not self.insecure:
-            refuse_insecure(read_vk(source, check_ic=False), source.name)
-        return of_params(layout, circuit_bytes=beside)
+                refuse_insecure(read_vk(source, check_ic=False), source.name)
+            return of_params(layout, circuit_bytes=beside)
+
+    def _circuit_bytes(self) -> int:
+        if self.circuit is None:
+            return 0
+        with on_demand(self.circuit, CIRCUIT) as source:
+            return open_circuit(source).size
 
     def _digests(self) -> tuple[str, str]:
         source = Source.open(self.path, KEY)

@@ -247,7 +247,7 @@ def _layout(source: Source, *, vk_only: bool | None) -> ParamsLayout:
             raise FormatError(
                 f"{source.name}: b_g2: expected {vectors['b_g1'].count} points as in b_g1, found {vectors['b_g2'].count}"
             )
-    digest = blake2b(source.data[: ic.end].data, digest_size=32).hexdigest()
+    digest = blake2b(source.at(0, ic.end).data, digest_size=32).hexdigest()
     return ParamsLayout(source.name, ic, vectors, digest, size)
 
 
@@ -257,7 +257,7 @@ def _section(source: Source, name: str, group: str, offset: int) -> Section:
         raise FormatError(
             f"{source.name}: {name}: expected a count of four bytes at offset {offset}, found the file's end at {size}"
         )
-    count = int.from_bytes(source.data[offset : offset + 4].tobytes(), "big")
+    count = int.from_bytes(source.at(offset, 4).tobytes(), "big")
     section = Section(name, group, offset + 4, count)
     if section.end > size:
         raise FormatError(
@@ -291,7 +291,7 @@ def _read_section(source: Source, section: Section, *, full: bool, threads: int)
     where = f"{source.name}: {section.name}"
     if not full:
         return _converted(source, section, where, threads)
-    data = source.data[section.offset : section.end]
+    data = source.at(section.offset, section.end - section.offset)
     points = decode_uncompressed(data, section.group, where, threads=threads)
     _refuse_infinity(points, where)
     return points
@@ -305,7 +305,7 @@ def _converted(source: Source, section: Section, where: str, threads: int) -> Po
         end = min(start + CONVERTED_AT_ONCE, section.count)
         first, last = (section.offset + n * size for n in (start, end))
         piece = decode_uncompressed(
-            source.data[first:last], section.group, where,
+            source.at(first, last - first), section.group, where,
             curve=False, subgroup=False, threads=threads, first=start,
         )  # fmt: skip
         words[start:end] = piece.words

@@ -4,6 +4,7 @@ Files are mapped, never read whole: what is not looked at costs nothing, and the
 drop what was. A file must not shrink while it is mapped: what is read behind its new end is a SIGBUS, which
 kills the process. A prover looks before each proof (``expect_whole``) and so has an error instead, but for a
 file that is cut during a proof. Nor may a buffer given as input change while a key made of it is in use.
+Who must not die and needs little of a file opens it by :func:`cuzk.formats.on_demand.on_demand`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ class Source:
     def size(self) -> int:
         """Bytes."""
         return len(self.data)
+
+    def at(self, offset: int, length: int) -> Bytes:
+        """So many bytes, fewer where the input ends: a view. What reads a file's beginning asks for nothing else."""
+        return self.data[offset : offset + length]
 
     @classmethod
     def open(cls, what: Readable, expected: str = "a file") -> Source:
@@ -119,14 +124,23 @@ def _kind(mode: int) -> str:
 
 
 def _open_path(what: str | os.PathLike[str], expected: str) -> Source:
+    file, shown = open_regular(what, expected)
+    with file:
+        try:
+            return _map(file, shown, expected)
+        except (OSError, ValueError) as error:
+            raise FormatError(f"{shown}: expected {expected}, found {_reason(error)}") from None
+
+
+def open_regular(what: str | os.PathLike[str], expected: str) -> tuple[io.FileIO, str]:
+    """A regular file, to be closed, and its path as messages show it. FormatError for anything else."""
     path = os.fsdecode(what)
     shown = printable(path) or '""'
     try:
         mode = Path(path).stat().st_mode  # before opening: a pipe would wait for its writer
         if not stat.S_ISREG(mode):
             raise FormatError(f"{shown}: expected {expected}, found {_kind(mode)}")
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-            return _map(file, shown, expected)
+        return open(path, "rb", buffering=0), shown  # noqa: PTH123
     except (OSError, ValueError) as error:
         raise FormatError(f"{shown}: expected {expected}, found {_reason(error)}") from None
 

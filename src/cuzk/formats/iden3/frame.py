@@ -43,7 +43,7 @@ class Cursor:
             raise self.error(f"{count} bytes of {what} at offset {self.at}", f"{self.left} bytes")
         start = self.offset + self.at
         self.at += count
-        return self.source.data[start : start + count]
+        return self.source.at(start, count)
 
     def u8(self, what: str) -> int:
         """A byte."""
@@ -103,7 +103,7 @@ def read_frame(
     source: Source, kind: str, versions: Collection[int], names: Mapping[int, str]
 ) -> Frame:
     """Check type, version and the whole section table of a file of this ``kind`` ("r1cs", "zkey", ...)."""
-    head = source.data[:12].tobytes()
+    head = source.at(0, 12).tobytes()
     if head[:4] != kind.encode():
         article = "an" if kind == "r1cs" else "a"
         raise FormatError(
@@ -131,7 +131,7 @@ def _walk(source: Source, kind: str, version: int, count: int, names: Mapping[in
             raise FormatError(
                 f"{source.name}: expected {count} sections, found the end of the file after {index}"
             )
-        section, length = struct.unpack("<IQ", source.data[at : at + 12].tobytes())
+        section, length = struct.unpack("<IQ", source.at(at, 12).tobytes())
         at += 12
         if section in table:
             raise FormatError(

@@ -112,7 +112,7 @@ def _header(frame: Frame) -> R1csHeader:
 
 def digest(cursor: Cursor) -> str:
     """Hex BLAKE2b-256 of a whole section: what binds a circuit."""
-    content = cursor.source.data[cursor.offset : cursor.offset + cursor.length]
+    content = cursor.source.at(cursor.offset, cursor.length)
     return hashlib.blake2b(content.data, digest_size=32).hexdigest()
 
 
