@@ -83,6 +83,7 @@ class World:
         for total in snapshot.totals:
             assert total.done + total.failed + total.cancelled == total.submitted
         assert all(not worker.partitions and not worker.job for worker in snapshot.workers)
+        assert not self.engine._state.jobs.leaving
         return snapshot
 
 

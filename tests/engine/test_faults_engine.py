@@ -13,13 +13,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from scripted import World, play
+import pytest
+from scripted import HOST, World, play, raised
 from scripted_catalogue import GIB, Circuit
 from scripted_worker import ScriptedWorker, expected_proof
 
+from cuzk.engine.catalogue import PartProof
 from cuzk.engine.policy import EnginePolicy
 from cuzk.engine.request import Priority, Request
-from cuzk.errors import FormatError
+from cuzk.errors import FormatError, KernelError, UnknownJob
 
 KINDS = ("porep-c2", "snap-update", "window-post", "winning-post", "circuit")
 
@@ -142,3 +144,109 @@ def test_21_many_jobs_never_take_more_than_there_is(tmp_path: Path) -> None:
     }
     policy = EnginePolicy(limits={name: size * GIB for name, size in limits.items()}, ageing=120)
     play(tmp_path, scenario, circuits, policy, workers={"cpu": {}, "other": {}})
+
+
+def test_2_partitions_of_one_number_never_take_each_others_place(tmp_path: Path) -> None:
+    """Fault 2: they shared a place in a table, so that less was in work than there was, and the wrong one was taken out."""
+
+    async def scenario(world: World) -> None:
+        rng, worker = Random(2), world.worker
+        requests = [world.request(f"r{number}", "wide") for number in range(6)]
+        for request in requests:
+            await world.engine.submit(request)
+        most = 0
+        for _ in range(200):
+            await asyncio.sleep(rng.random())
+            shown = world.engine.snapshot().workers[0].partitions
+            works = Counter(job for word, job, _ in worker._in_work.values() if word == "prove")
+            assert Counter(job for job, _ in shown) == works
+            assert len(set(shown)) == len(shown)
+            most = max(most, len(works))
+        assert most > 1, "partitions of two jobs at a time"
+        for request in requests:
+            assert await world.proof(request.id) == expected_proof(request, 4)
+        assert all(count == 1 for count in worker.proofs.values())
+        await world.quiet()
+
+    play(tmp_path, scenario, {"wide": Circuit(partitions=4, slots=3)})
+
+
+def test_6_a_job_fails_while_another_partition_of_it_is_in_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fault 6: nobody was told before the others had burnt the GPU. No more is begun, and what runs is let go of."""
+
+    async def scenario(world: World) -> None:
+        really = world.worker.prove
+
+        async def prove(circuit: str, job: str, partition: int) -> PartProof:
+            if partition == 1:
+                await asyncio.sleep(3)
+                raise KernelError("status 700")
+            return await really(circuit, job, partition)
+
+        monkeypatch.setattr(world.worker, "prove", prove)
+        await world.engine.submit(world.request("a", "wide"))
+        view, outcome = await world.engine.result("a")
+        assert outcome is not None
+        assert (outcome.code, outcome.message) == ("kernel", "status 700")
+        assert view.ended - view.partitions[0].started == pytest.approx(3)
+        assert ("prove", "a", "wide") in world.worker._in_work.values()
+        await world.quiet()
+        assert world.worker.words("prove") == [("prove", "a")]
+
+    play(tmp_path, scenario, {"wide": Circuit(partitions=6, slots=2)})
+
+
+def test_7_of_many_results_and_failures_the_last_are_kept(tmp_path: Path) -> None:
+    """Fault 7: all of them were kept, however many."""
+
+    async def scenario(world: World) -> None:
+        for number in range(60):
+            if number % 2:
+                world.worker.fail["prove", f"r{number}"] = [FormatError("no")]
+            await world.engine.submit(world.request(f"r{number}"))
+            await world.engine.result(f"r{number}")
+        failures = [job.id for job in world.engine.snapshot().failures]
+        assert failures == [f"r{number}" for number in range(59, 19, -2)]
+        await asyncio.sleep(70)  # forgotten once a minute
+        assert "no request has this id" in await raised(UnknownJob, world.engine.result("r48"))
+        assert await world.proof("r50") == expected_proof(world.request("r50"), 1)
+
+    policy = EnginePolicy(keep=1e6, keep_count=10, limits=HOST)
+    quick = Circuit(load=0.1, prepare=0.1, prove=0.1, finish=0.1)
+    play(tmp_path, scenario, {"small": quick}, policy)
+
+
+def test_10_bytes_are_free_when_a_key_is_closed_and_not_before(tmp_path: Path) -> None:
+    """Fault 10: eviction gave what others had still."""
+
+    async def scenario(world: World) -> None:
+        await world.engine.preload("small")
+        evict = asyncio.ensure_future(world.engine.evict("small"))
+        await asyncio.sleep(0.05)
+        memory = world.engine.snapshot().memories[0]
+        assert (memory.reserved, memory.owners) == (4 * GIB, {"key small on cpu": 4 * GIB})
+        assert await evict == (True, 4 * GIB)
+        assert world.engine.snapshot().memories[0].reserved == 0
+
+    play(tmp_path, scenario)
+
+
+def test_11_whatever_ends_nobody_who_waits_stands_still(tmp_path: Path) -> None:
+    """Fault 11: of jobs that wait for memory. Here partitions end, jobs are forgotten for others, workers die, loads fail."""
+
+    async def scenario(world: World) -> None:
+        rng, book = Random(11), Book(world)
+        async with asyncio.timeout(20_000):  # 2,400 seconds of work
+            await arrivals(book, rng, 90, "abc", 30)
+            await asyncio.gather(*book.tasks)
+        assert not book.open()
+        await world.quiet()
+
+    circuits = {
+        "a": Circuit(partitions=3, key={"host": 12}),
+        "b": Circuit(partitions=2, key={"host": 12}),
+        "c": Circuit(key={"host": 3}, partition={"host": 4}, slots=2),
+    }
+    play(tmp_path, scenario, circuits, EnginePolicy(limits=HOST, ageing=120))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toy_catalogue import PREPARED, ToyCatalogue, proof_of, request_of
+from toy_catalogue import PREPARED, ToyCatalogue, ToyCircuit, proof_of, request_of
 
 from cuzk.engine.catalogue import PartProof
 from cuzk.engine.request import Payload, Priority
@@ -25,6 +25,7 @@ from cuzk.errors import (
     EngineError,
     FormatError,
     InternalError,
+    KernelError,
     OutOfMemory,
     UnsatisfiedError,
 )
@@ -88,6 +89,20 @@ def test_a_load_that_failed_is_tried_again(shop: Workshop) -> None:
     second = shop.load("broken")
     assert second is not first
     assert isinstance(error_of(second), FormatError)
+
+
+def test_5_a_circuit_that_was_opened_for_nothing_is_closed(
+    shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fault 5: what a start that failed had taken leaked. Here the device is lost when the key is on it."""
+
+    def lost(_: ToyCircuit) -> int:
+        assert not (tmp_path / "closed").exists()
+        raise KernelError("the device is lost")
+
+    monkeypatch.setattr(ToyCircuit, "slots", lost)
+    assert type(error_of(shop.load("toy"))) is KernelError
+    assert (tmp_path / "closed").exists()
 
 
 def test_threads_and_lanes_reach_the_circuit(shop: Workshop) -> None:

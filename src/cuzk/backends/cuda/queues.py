@@ -71,6 +71,13 @@ class Queue:
         """Wait for what is queued."""
         self._driver.cuStreamSynchronize(self.handle)
 
+    def finish_last(self) -> None:
+        """The same before it is let go of: an error of work that was queued is told once, and no reason to keep it."""
+        try:
+            self.finish()
+        except BackendError:
+            self.finish()
+
     def destroy(self) -> None:
         """Once idle, and nobody refers to it."""
         self._driver.cuStreamDestroy(self.handle)
@@ -160,7 +167,7 @@ class Queues:
     def _drop(self) -> None:
         quietly(self.free_owed)
         if self._frees:
-            self._frees.finish()
+            self._frees.finish_last()
             self._idle.append(self._frees)
             self._frees = None
         while self._idle:

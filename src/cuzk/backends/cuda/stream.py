@@ -57,7 +57,7 @@ class Stream:
         for address in list(self._guests):
             self.free(address)
         self.card.enter()
-        self.queue.finish()
+        self.queue.finish_last()
         staging, self._staging = self._staging, None
         if staging:
             staging.close()
