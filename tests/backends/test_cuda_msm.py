@@ -125,6 +125,19 @@ def test_digits_of_a_witness_are_made_once(curve: Curve) -> None:
     assert [name for name, _, _ in machine.launches].count("number_rows") == 12
 
 
+def test_20_a_sum_in_g2_is_made_where_one_in_g1_is(curve: Curve) -> None:
+    """Fault 20: it was made on the host, under a throttle that all shared."""
+    kernels = {}
+    for group in ("g1", "g2"):
+        machine = EmulatedMachine(1 << 28)
+        backend = CudaBackend(curve, machine)
+        points, scalars = some_points(curve, group, 300), some_scalars(curve, 300)
+        assert by_cuda(backend, points, scalars) == by_cpu(points, scalars)
+        kernels[group] = [name for name, _, _ in machine.launches]
+    assert kernels["g1"] == kernels["g2"]
+    assert len(set(kernels["g2"])) > 5
+
+
 def test_repeated_wires_and_infinities_only(curve: Curve) -> None:
     backend = CudaBackend(curve, EmulatedMachine(1 << 26))
     scalars = some_scalars(curve, 9)

@@ -113,6 +113,22 @@ async def test_18_status_answers_while_a_proof_is_checked_for_seconds(tmp_path: 
     assert median(every) < 0.5  # 0.01 where nothing else is done
 
 
+@in_loop
+async def test_18_the_daemon_goes_on_while_a_request_is_read_for_a_second(tmp_path: Path) -> None:
+    """Fault 18: JSON of 50 MB was read, and read again, under that lock. Here before acceptance, then for the proof."""
+    async with service(tmp_path) as (engine, _):
+        await engine.submit(request_of("warm"))
+        await engine.result("warm")
+        for step in ("check", "prepare"):
+            request = request_of(step, **{step: "native 1"})
+            submitted = asyncio.ensure_future(engine.submit(request))
+            turns = 0
+            while not submitted.done() or engine.snapshot().jobs[0].state != "done":
+                await asyncio.sleep(0.01)
+                turns += 1
+            assert turns > 15, f"{step}: a turn takes 0.01 s, and the step a second"
+
+
 def _statuses(target: str, over: threading.Event) -> dict[str, list[float]]:
     """Seconds of each, by what became of the job that is checked."""
     waits: dict[str, list[float]] = defaultdict(list)

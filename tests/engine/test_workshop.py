@@ -6,7 +6,7 @@ import gc
 import time
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -276,17 +276,21 @@ def test_what_was_not_prepared_is_not_proved(shop: Workshop) -> None:
     assert type(error_of(shop.prove("other", "a", 0))) is EngineError
 
 
-def test_unload_waits_for_partitions_and_closes(shop: Workshop, tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
+def test_unload_waits_for_partitions_and_closes(
+    shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fault 5: a thread went on reading memory that was freed."""
+    gate, done = tmp_path / "gate", list[bool]()
+    monkeypatch.setattr(ToyCircuit, "close", lambda _: done.append(proving.done()))
     prepared(shop, "a", prove=f"wait {gate}")
     proving = shop.prove("toy", "a", 0)
     begun(gate)
     closing = shop.unload("toy")
-    assert not (tmp_path / "closed").exists()
+    wait([closing], timeout=0.2)  # as long as it takes to close it at once
+    assert not closing.done()
     gate.touch()
     closing.result(SOON)
-    assert proving.done()
-    assert (tmp_path / "closed").exists()
+    assert done == [True]
     assert shop.unload("toy").result(SOON) is None, "closed is closed"
     with pytest.raises(EngineError, match="not loaded"):
         shop.prove("toy", "a", 0)
