@@ -143,6 +143,32 @@ def test_a_relative_file(
     assert read_settings(Path("cuzk.toml")).circuits[0].key == tmp_path / "a.zkey"
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("../out/a.zkey", "out/a.zkey"),
+        ("./../../a.zkey", "../a.zkey"),
+        ("link/../a.zkey", "examples/link/../a.zkey"),
+        ("../" * 40 + "a.zkey", "/a.zkey"),
+    ],
+)
+def test_a_relative_path_is_shown_without_the_folder_that_it_leaves(
+    tmp_path: Path, given: str, meant: str
+) -> None:
+    """What is behind a name stays: were that a link to elsewhere/b, link/.. is elsewhere."""
+    folder = tmp_path.resolve() / "there"
+    (folder / "examples").mkdir(parents=True)
+    (folder / "elsewhere" / "b").mkdir(parents=True)
+    (folder / "examples" / "link").symlink_to(folder / "elsewhere" / "b")
+    settings = folder / "examples" / "cuzk.toml"
+    settings.write_text(f'[[circuit]]\nid = "a"\nkind = "circom"\nkey = "{given}"\n')
+    key = read_settings(settings).circuits[0].key
+    expected = folder.parent / "a.zkey" if meant == "../a.zkey" else folder / meant
+    assert key is not None
+    assert str(key) == str(expected)
+    assert key.resolve() == (folder / "examples" / given).resolve()
+
+
 REFUSED = {
     '[daemon]\nlisten = "9820"': ["daemon.listen: expected ", "127.0.0.1:9820", "found '9820'"],
     '[daemon]\nlisten = ":9820"': ["daemon.listen: expected ", "found ':9820'"],

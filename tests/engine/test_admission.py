@@ -82,9 +82,16 @@ def test_a_repeat_that_waits_for_an_end_is_told_when_the_service_stops_first(
     play(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("named", ["places", "bytes"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        EnginePolicy(limits=HOST, queue_limit=1),
+        EnginePolicy(limits=HOST, queue_bytes=LARGE + 1),
+    ],
+    ids=["places", "bytes"],
+)
 def test_room_is_looked_at_again_when_a_large_request_has_been_hashed(
-    tmp_path: Path, named: str
+    tmp_path: Path, policy: EnginePolicy
 ) -> None:
     """In a thread, meanwhile others came."""
 
@@ -99,8 +106,7 @@ def test_room_is_looked_at_again_when_a_large_request_has_been_hashed(
         await world.quiet()
         await world.engine.submit(world.request("later", data=bytes(LARGE)))
 
-    bounds = {"places": {"queue_limit": 1}, "bytes": {"queue_bytes": LARGE + 1}}[named]
-    play(tmp_path, scenario, policy=EnginePolicy(limits=HOST, **bounds))
+    play(tmp_path, scenario, policy=policy)
 
 
 def test_a_large_request_that_is_hashed_when_a_drain_begins_is_not_taken(tmp_path: Path) -> None:

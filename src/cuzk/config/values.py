@@ -60,7 +60,7 @@ def automatic_count(value: Any) -> int | None:
 
 
 def path(value: Any, info: ValidationInfo) -> Path:
-    """Absolute, where the settings have a folder; nothing is looked at."""
+    """Absolute, where the settings have a folder, which no link leads to; nothing is looked at."""
     if not isinstance(value, str | Path):
         raise ValueError(f"expected a path, found {shown(value)}")
     text = os.fspath(value)
@@ -71,7 +71,17 @@ def path(value: Any, info: ValidationInfo) -> Path:
     except RuntimeError:
         raise ValueError(f"expected a path, found {text!r}, whose home is not known") from None
     folder = (info.context or {}).get(FOLDER)
-    return folder / found if folder is not None else found
+    return found if folder is None else _from(folder, found)
+
+
+def _from(folder: Path, path: Path) -> Path:
+    """As the system goes: each ".." at the beginning is a folder up. One behind a name stays: that may be a link's."""
+    if path.is_absolute():
+        return path
+    parts = list(path.parts)
+    while parts and parts[0] == os.pardir:
+        folder, parts = folder.parent, parts[1:]
+    return folder.joinpath(*parts)
 
 
 def optional_path(value: Any, info: ValidationInfo) -> Path | None:

@@ -29,7 +29,7 @@ class Failure:
             return cls(next(c.__name__ for c in type(error).__mro__ if _known(c.__name__)), text)
         if isinstance(error, OSError):
             where = f"{error.filename}: " if error.filename else ""
-            return cls(EngineError.__name__, f"{where}{error.strerror or text}")
+            return cls(EngineError.__name__, legible(f"{where}{error.strerror or text}"))
         if isinstance(error, MemoryError):
             reason = f": {text}" if text else ""
             return cls(OutOfMemory.__name__, f"not enough memory on this machine{reason}")
@@ -41,8 +41,15 @@ class Failure:
         return (_known(self.name) or InternalError)(self.text)
 
 
+def legible(text: str) -> str:
+    """In one line, as a text that every encoding has: control characters and bytes of a path that are no text, escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
 def _line(error: BaseException) -> str:
-    text = " ".join(str(error).split())
+    text = legible(" ".join(str(error).split()))
     return text if len(text) <= LONGEST else text[:LONGEST] + "..."
 
 

@@ -1,13 +1,16 @@
-"""The snapshot, made from the state when somebody asks."""
+"""The snapshot, made from the state when somebody asks. Texts from outside (faults, paths, titles) are legible in it:
+protobuf, JSON and labels take no bytes that are no text."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from cuzk import __version__
 from cuzk.engine.catalogue import CircuitEntry
+from cuzk.engine.failure import legible
 from cuzk.engine.jobs import Live
 from cuzk.engine.limits import resident_bytes
 from cuzk.engine.snapshot import (
@@ -45,7 +48,7 @@ def job_view(live: Live, state: State, place: int = -1) -> JobView:
         client=job.request.client,
         partitions=partition_views(live),
         code=outcome.code if outcome else "",
-        message=outcome.message if outcome else state.jobs.away.get(job.circuit, ""),
+        message=legible(outcome.message if outcome else state.jobs.away.get(job.circuit, "")),
         milliseconds=dict(outcome.milliseconds) if outcome else {},
     )
 
@@ -92,7 +95,7 @@ def _waiting_view(live: Live, state: State, place: int, now: float) -> JobView:
         vars(live.unbegun_view),
         place=place,
         age=max(0.0, now - live.job.accepted),
-        message=state.jobs.away.get(live.job.circuit, ""),
+        message=legible(state.jobs.away.get(live.job.circuit, "")),
     )
     return view
 
@@ -116,7 +119,7 @@ def worker_view(station: Station) -> WorkerView:
     return WorkerView(
         name=station.name,
         device=station.worker.device,
-        title=health.title,
+        title=legible(health.title),
         alive=station.alive,
         process=health.process,
         resident_bytes=health.resident_bytes,
@@ -126,14 +129,15 @@ def worker_view(station: Station) -> WorkerView:
         kind=oldest.job.request.kind if oldest else "",
         partitions=tuple(station.partitions),
         restarts=health.restarts,
-        fault=station.fault or health.fault,
+        fault=legible(station.fault or health.fault),
     )
 
 
 def key_views(state: State) -> tuple[KeyView, ...]:
     """Every circuit on every worker that has it or failed to; once, without a worker, where none does."""
     views: list[KeyView] = []
-    for entry in state.catalogue.entries():
+    for found_entry in state.catalogue.entries():
+        entry = replace(found_entry, key=legible(found_entry.key), fault=legible(found_entry.fault))
         found = [
             _held_view(entry, station)
             for station in state.stations.values()
@@ -149,7 +153,7 @@ def key_views(state: State) -> tuple[KeyView, ...]:
 def _held_view(entry: CircuitEntry, station: Station) -> KeyView:
     held = station.keys.get(entry.id)
     fault = station.faults.get(entry.id)
-    message = entry.fault or (fault.message if fault else "")
+    message = entry.fault or legible(fault.message if fault else "")
     if held is None:
         return KeyView(
             entry.id, entry.kind, entry.key, "not ready", station.name,

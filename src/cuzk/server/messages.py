@@ -87,7 +87,9 @@ def _gpu(worker: WorkerView) -> GPUStatus:
     found = GPU.fullmatch(worker.device)
     return GPUStatus(
         ordinal=int(found[1]) if found else 0,
-        name=worker.title if worker.alive else f"{worker.title or worker.device}: {worker.fault}",
+        name=_text(
+            worker.title if worker.alive else f"{worker.title or worker.device}: {worker.fault}"
+        ),
         vram_total_bytes=worker.device_total,
         vram_free_bytes=worker.device_free,
         current_job_id=worker.job,
