@@ -119,14 +119,15 @@ async def test_18_the_daemon_goes_on_while_a_request_is_read_for_a_second(tmp_pa
     async with service(tmp_path) as (engine, _):
         await engine.submit(request_of("warm"))
         await engine.result("warm")
-        for step in ("check", "prepare"):
-            request = request_of(step, **{step: "native 1"})
+        slow = [request_of("check", check="native 1"), request_of("prepare", prepare="native 1")]
+        for request in slow:
             submitted = asyncio.ensure_future(engine.submit(request))
             turns = 0
             while not submitted.done() or engine.snapshot().jobs[0].state != "done":
                 await asyncio.sleep(0.01)
                 turns += 1
-            assert turns > 15, f"{step}: a turn takes 0.01 s, and the step a second"
+            await submitted
+            assert turns > 15, f"{request.id}: a turn takes 0.01 s, and the step a second"
 
 
 def _statuses(target: str, over: threading.Event) -> dict[str, list[float]]:

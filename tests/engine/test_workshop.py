@@ -281,9 +281,9 @@ def test_unload_waits_for_partitions_and_closes(
 ) -> None:
     """Fault 5: a thread went on reading memory that was freed."""
     gate, done = tmp_path / "gate", list[bool]()
-    monkeypatch.setattr(ToyCircuit, "close", lambda _: done.append(proving.done()))
     prepared(shop, "a", prove=f"wait {gate}")
     proving = shop.prove("toy", "a", 0)
+    monkeypatch.setattr(ToyCircuit, "close", lambda _: done.append(proving.done()))
     begun(gate)
     closing = shop.unload("toy")
     wait([closing], timeout=0.2)  # as long as it takes to close it at once
