@@ -139,6 +139,10 @@ def prove_command(recipe: str, verify_to: int, once: bool, logs: list[int], **op
     """A dense circuit of 2^LOG rows, every witness value of full length, the key resident.
 
     Above --verify-to the key is synthetic: random points, so that times are real but proofs verify nowhere.
+
+    \b
+    Example:
+      cuzk bench prove --curve bn254 --log 12..16
     """
     if min(logs) < SMALLEST:
         raise click.UsageError(f"--log: expected {SMALLEST} at least, found {min(logs)}.")

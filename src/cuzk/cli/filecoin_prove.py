@@ -96,6 +96,10 @@ def prove_command(
 
     Vanilla proofs are checked before anything is proved, and the proof before it is written: 192 bytes for each
     partition. A key is trusted by Filecoin's published digest, one of your own with --insecure-key.
+
+    \b
+    Example:
+      cuzk filecoin prove 9.vproof 10.vproof --statement statement.json
     """
     asked = {"-o": output, "--write-statement": write_statement, "--trace": trace}
     outputs = {name: path for name, path in asked.items() if path is not None}

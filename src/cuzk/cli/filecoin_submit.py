@@ -55,6 +55,11 @@ def submit_command(
 ) -> None:
     """Hand INPUT to a proving service, as `cuzk filecoin prove` takes it: a C1 with --miner and --sector; or vanilla proofs
     in bincode with --statement. Prints the job's id, or with --wait writes the proof.
+
+    \b
+    Examples:
+      cuzk filecoin submit c1.json --miner 1000 --sector 7 --id porep-1000-7
+      cuzk filecoin submit 9.vproof 10.vproof --statement statement.json --wait
     """
     named = {f"INPUT {path}": path for path in inputs} | (
         {"--statement": statement} if statement else {}

@@ -117,6 +117,10 @@ def phases_command(
     Milliseconds by phase, of host and device; of every stream, what it did with its time; bytes and bandwidth of
     copies; proofs a minute. --compare shows what staging vectors ahead, deferred synchronisation, kept
     buckets, a key on the GPU and two lanes gain.
+
+    \b
+    Example:
+      cuzk bench phases --log 16 --lanes 1,2 --trace phases.json
     """
     logs = logs or [COMPARED_LOG if compare else LOG]
     _expect(compare, logs, trace, options)
