@@ -196,7 +196,7 @@ def test_15_depths_are_what_was_taken_and_has_not_ended(
         loading = threads.submit(load.run, client)
         while len(depths) <= samples or not loading.done() or depths[-1]:
             least = load.taken
-            answer = ask(GetStatusRequest(), timeout=10)
+            answer = ask(GetStatusRequest(), timeout=60)
             most = load.asked
             depths.append(sum(queue.pending + queue.in_progress for queue in answer.queues))
             working += any(queue.in_progress for queue in answer.queues)
@@ -319,7 +319,7 @@ def test_d16_a_full_queue_says_its_length_and_has_room_later(small: Client) -> N
             request_serializer=SubmitProofRequest.SerializeToString,
             response_deserializer=SubmitProofResponse.FromString,
         )(SubmitProofRequest(request_id="x", proof_kind="CIRCUIT", circuit_id=SLOW,
-                             witness=slow_files()[1].read_bytes()), timeout=10)  # fmt: skip
+                             witness=slow_files()[1].read_bytes()), timeout=60)  # fmt: skip
     assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert refused.value.details() == (
         "3 requests are waiting or in work, the limit is 3: try again later"

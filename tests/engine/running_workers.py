@@ -15,7 +15,7 @@ from toy_catalogue import ToyCatalogue
 
 from cuzk.engine.process import ProcessWorker
 
-SOON = 20.0
+SOON = 60.0  # seconds: no bound on speed, an end for a test that would hang
 
 
 def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:

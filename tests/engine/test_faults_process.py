@@ -139,10 +139,10 @@ def _statuses(target: str, over: threading.Event) -> dict[str, list[float]]:
             request_serializer=GetStatusRequest.SerializeToString,
             response_deserializer=GetStatusResponse.FromString,
         )
-        ask(GetStatusRequest(), timeout=10)
+        ask(GetStatusRequest(), timeout=60)
         while not over.is_set():
             began = time.monotonic()
-            jobs = json.loads(ask(GetStatusRequest(), timeout=10).status_json)["jobs"]
+            jobs = json.loads(ask(GetStatusRequest(), timeout=60).status_json)["jobs"]
             state = next((job["state"] for job in jobs if job["id"] == "checked"), "")
             waits[state].append(time.monotonic() - began)
     return waits

@@ -89,7 +89,7 @@ def test_reflection_v1(tmp_path: Path) -> None:
             ServerReflectionRequest(file_containing_symbol="cuzk.v1.ProvingEngine"),
             ServerReflectionRequest(file_containing_symbol="no.such"),
         ]
-        listed, file, none = ask(iter(questions), timeout=10)
+        listed, file, none = ask(iter(questions), timeout=60)
         assert [s.name for s in listed.list_services_response.service] == ["cuzk.v1.ProvingEngine", "grpc.health.v1.Health"]  # fmt: skip
         assert b"SubmitProofRequest" in file.file_descriptor_response.file_descriptor_proto[0]
         assert none.error_response.error_code == 5
