@@ -283,6 +283,17 @@ def test_a_device_by_its_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
         Prover(key_of(BN254), device="cuda:GPU-xyz", threads=1)
 
 
+def test_25_a_uuid_that_two_devices_begin_with_names_neither(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fault 25: of several that could be meant one was taken, without a check."""
+    install(FakeDriver(devices=2), monkeypatch)
+    monkeypatch.setattr(device, "uuid_of", lambda _, handle: f"GPU-da34318{int(handle)}-0000")
+    assert device.ordinal_of("GPU-da343181") == 1
+    with pytest.raises(DeviceUnavailable, match="found 2 such among GPU-da343180-0000, GPU-da343181-0000"):  # fmt: skip
+        device.ordinal_of("GPU-da34")
+
+
 @pytest.mark.usefixtures("worthwhile", "driver")
 @pytest.mark.parametrize("verb", ["product", "ntt", "msm", "pointwise"])
 def test_g12_wrong_in_the_self_test(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
