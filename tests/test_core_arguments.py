@@ -34,10 +34,10 @@ def root(n: int) -> Any:
     return Scalars.from_ints(CURVE, [value], montgomery=True).words
 
 
-def infinity() -> Any:
-    """The compressed point at infinity."""
-    data = np.zeros((1, BLS12_381.fp_words * 8), np.uint8)
-    data[0, 0] = 0xC0
+def infinity(*, compressed: bool) -> Any:
+    """The point at infinity in G1, encoded."""
+    data = np.zeros((1, BLS12_381.fp_words * (8 if compressed else 16)), np.uint8)
+    data[0, 0] = 0xC0 if compressed else 0x40
     return data
 
 
@@ -119,7 +119,8 @@ def calls() -> dict[str, Call]:
         "scale_points": name | group | {"points": points, "scalar": pack([3], 4), "out": zeros(2, 8)},
         "group_ntt": name | group | {"points": points, "root": root(2), "inverse": False},
         "first_bad_point": name | group | {"points": points, "subgroup": True},
-        "decompress": {"curve": "bls12_381"} | group | {"data": infinity(), "out": zeros(1, 12)},
+        "decompress": {"curve": "bls12_381"} | group | {"data": infinity(compressed=True), "out": zeros(1, 12)},
+        "decode_uncompressed": {"curve": "bls12_381"} | group | {"data": infinity(compressed=False), "out": zeros(1, 12)},
         "pairing_product_is_one": name | {"g1": G1, "g2": G2},
         "pairing": name | {"g1": G1, "g2": G2, "out": zeros(12)},
         "r1cs_terms": name | {"data": r1cs_bytes(), "constraints": 1, "wires": 2},

@@ -113,6 +113,37 @@ def test_bad_flags_uncompressed(group: str, mask: int, reason: str) -> None:
         decode_uncompressed(good + changed(good, 0, mask), group, "pi")
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("group", ["g1", "g2"])
+def test_the_first_of_many_bad_points_is_named(group: str, threads: int) -> None:
+    """In ranges of several threads, each fault of another kind; good ones up to there, infinity among them."""
+    size, count = encoded_bytes(group, compressed=False), 10_000
+    one = np.frombuffer(encode_uncompressed(generator(group)), np.uint8)
+    data = np.tile(one, (count, 1))
+    data[5] = 0
+    data[5, 0] = 0x40
+    points = decode_uncompressed(
+        data.reshape(-1), group, "key", curve=False, subgroup=False, threads=threads
+    )
+    assert np.flatnonzero(points.is_infinity()).tolist() == [5]
+    assert points[4:5].affine() == points[count - 1 : count].affine() == generator(group).affine()
+    data[9_999, 0] |= 0x20
+    data[8_000] = 0
+    data[7_001, size - 48 :] = 0xFF
+    for row, reason in ((7_001, "not below p"), (8_000, "without the flag"), (9_999, "sign flag")):
+        with pytest.raises(FormatError, match=f"key: {group} point {100 + row}: .*{reason}"):
+            decode_uncompressed(
+                data.reshape(-1),
+                group,
+                "key",
+                curve=False,
+                subgroup=False,
+                threads=threads,
+                first=100,
+            )
+        data[row] = one
+
+
 @pytest.mark.parametrize("group", ["g1", "g2"])
 def test_infinity_has_one_encoding(group: str) -> None:
     size = encoded_bytes(group, compressed=True)

@@ -29,8 +29,8 @@ PIECES_BYTES = 48 << 20
 """On a GPU: sums that as many threads as the largest one holds have in work, and what is small."""
 TERM_BYTES = 8
 ROW_BYTES = 8
-CONVERTING_BYTES = 40 << 20
-"""A piece of a key's points in all forms that it has while it is converted."""
+CONVERTING_BYTES = 12 << 20
+"""The mapped pages of a key's file that its points are converted from at a time."""
 WIRES_A_BYTE = 9
 """Of the places of templates that matrices are evaluated from: Filecoin's circuits have 9.2 to 17.6 wires a byte."""
 HIGHEST_VALUES = 1 << 16

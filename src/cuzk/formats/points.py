@@ -28,7 +28,6 @@ Bytes: TypeAlias = bytes | bytearray | memoryview | NDArray[np.uint8]
 COMPRESSED = 0x80
 INFINITY = 0x40
 LARGER = 0x20
-FLAGLESS = np.uint64(2**61 - 1)  # the top word of the first coordinate without the flags
 
 WORDS = BLS12_381.fp_words
 SIZE = 8 * WORDS
@@ -94,25 +93,21 @@ def decode_uncompressed(
     checked by digest. Raises FormatError naming ``where``, the point's number (from ``first`` on) and the reason.
     """
     rows = _rows(data, group, where, compressed=False)
-    flags = rows[:, 0]
-    infinity = flags & INFINITY != 0
-    _refuse(flags & COMPRESSED != 0, where, group, "the flag of a compressed point is set", first)
-    _refuse(
-        flags & LARGER != 0, where, group, "the sign flag belongs to compressed points only", first
-    )
-    plain = _words(rows, group)
-    plain[BLS12_381.coordinates(group) // 2 - 1 :: BLS12_381.coordinates(group), -1] &= FLAGLESS
-    zero = ~plain.reshape(len(rows), BLS12_381.point_words(group)).any(axis=1)
-    _refuse(infinity & ~zero, where, group, "infinity with further bits set", first)
-    _refuse(zero & ~infinity, where, group, "x = y = 0 without the flag of infinity", first)
-    bad = _core.first_not_canonical(BLS12_381.name, "fp", plain, threads)
-    if bad >= 0:
-        point = first + bad // BLS12_381.coordinates(group)
-        raise FormatError(f"{where}: {group} point {point}: {FOUND['range']}")
-    _core.to_montgomery(BLS12_381.name, "fp", plain, plain, threads)
-    plain.flags.writeable = False
-    points = Points(BLS12_381, group, plain.reshape(len(rows), BLS12_381.point_words(group)))
+    out = np.empty((len(rows), BLS12_381.point_words(group)), dtype=np.uint64)
+    decode_into(out, data, group, where, threads=threads, first=first)
+    out.flags.writeable = False
+    points = Points(BLS12_381, group, out)
     return _checked(points, where, curve=curve, subgroup=subgroup, threads=threads, first=first)
+
+
+def decode_into(
+    out: Words, data: Bytes, group: str, where: str, *, threads: int = 1, first: int = 0
+) -> None:
+    """As :func:`decode_uncompressed` without the curve and the subgroup, into the words of as many points."""
+    rows = _rows(data, group, where, compressed=False)
+    index, reason = _core.decode_uncompressed(BLS12_381.name, group, rows, out, threads)
+    if reason:
+        raise FormatError(f"{where}: {group} point {first + index}: {reason}")
 
 
 def _bit(flags: NDArray[np.bool_], mask: int) -> NDArray[np.uint8]:
@@ -127,11 +122,6 @@ def _checked(
         if reason:
             raise FormatError(f"{where}: {points.group} point {first + index}: {FOUND[reason]}")
     return points
-
-
-def _refuse(flags: NDArray[np.bool_], where: str, group: str, reason: str, first: int = 0) -> None:
-    if flags.any():
-        raise FormatError(f"{where}: {group} point {first + int(flags.argmax())}: {reason}")
 
 
 def _rows(data: Bytes, group: str, where: str, *, compressed: bool) -> NDArray[np.uint8]:
@@ -162,12 +152,6 @@ def _big_endian(coordinates: Words) -> NDArray[np.uint8]:
     count, parts, _ = coordinates.shape
     words = np.ascontiguousarray(coordinates[:, ::-1, ::-1]).astype(">u8")
     return words.view(np.uint8).reshape(count, parts * SIZE)
-
-
-def _words(rows: NDArray[np.uint8], group: str) -> Words:
-    """The inverse of two :func:`_big_endian`: (n * coordinates, words), a copy."""
-    parts = rows.view(">u8").reshape(len(rows), 2, BLS12_381.coordinates(group) // 2, WORDS)
-    return parts[:, :, ::-1, ::-1].astype(np.uint64).reshape(-1, WORDS)
 
 
 def _is_larger(y: Words) -> NDArray[np.bool_]:

@@ -23,16 +23,26 @@ Answer first_bad_point(const std::string& curve, const std::string& group, In64 
   return answer(pairing_ops(id).first_bad_point(g2, words(points), n, subgroup, threads));
 }
 
-Answer decompress(const std::string& curve, const std::string& group, InBytes data, Out64 out, int threads) {
+// `coordinates` of each point are in its encoding: x alone, or x and y.
+Answer decode(const std::string& curve, const std::string& group, const InBytes& data, const Out64& out, int threads,
+              int coordinates, PairingOps::Decode PairingOps::*which) {
   CurveId id = curve_id(curve);
   bool g2 = is_g2(group);
-  if (pairing_ops(id).decompress == nullptr)
-    throw std::invalid_argument("decompress: expected bls12_381, found " + curve);
-  std::size_t n = rows_of(data, point_words(id, g2) * 4, "data");  // x alone, 8 bytes a word
+  auto decoder = pairing_ops(id).*which;
+  if (decoder == nullptr) throw std::invalid_argument("curve: expected bls12_381, found " + curve);
+  std::size_t n = rows_of(data, point_words(id, g2) * 4 * coordinates, "data");  // 8 bytes a word
   expect_rows(out, n, point_words(id, g2), "out");
   expect_apart(out, data, "data");
   NoGil release;
-  return answer(pairing_ops(id).decompress(g2, data.data(), n, words_out(out), threads));
+  return answer(decoder(g2, data.data(), n, words_out(out), threads));
+}
+
+Answer decompress(const std::string& curve, const std::string& group, InBytes data, Out64 out, int threads) {
+  return decode(curve, group, data, out, threads, 1, &PairingOps::decompress);
+}
+
+Answer decode_uncompressed(const std::string& curve, const std::string& group, InBytes data, Out64 out, int threads) {
+  return decode(curve, group, data, out, threads, 2, &PairingOps::decode_uncompressed);
 }
 
 bool pairing_product_is_one(const std::string& curve, In64 g1, In64 g2, int threads) {
@@ -59,6 +69,8 @@ void bind_pairing(nb::module_& m) {
         nb::arg("subgroup"), nb::arg("threads"));
   m.def("decompress", &decompress, nb::arg("curve"), nb::arg("group"), array_arg("data"), array_arg("out"),
         nb::arg("threads"));
+  m.def("decode_uncompressed", &decode_uncompressed, nb::arg("curve"), nb::arg("group"), array_arg("data"),
+        array_arg("out"), nb::arg("threads"));
   m.def("pairing_product_is_one", &pairing_product_is_one, nb::arg("curve"), array_arg("g1"), array_arg("g2"),
         nb::arg("threads"));
   m.def("pairing", &pairing, nb::arg("curve"), array_arg("g1"), array_arg("g2"), array_arg("out"));

@@ -16,8 +16,9 @@ struct BadPoint {
 
 struct PairingOps {
   BadPoint (*first_bad_point)(bool g2, const u64* points, std::size_t n, bool subgroup, int threads);
-  // Big-endian compressed encodings; nullptr where the curve has none.
-  BadPoint (*decompress)(bool g2, const unsigned char* data, std::size_t n, u64* out, int threads);
+  // The zcash encodings (encodings.hpp); nullptr where the curve has none.
+  using Decode = BadPoint (*)(bool g2, const unsigned char* data, std::size_t n, u64* out, int threads);
+  Decode decompress, decode_uncompressed;
   bool (*product_is_one)(const u64* g1, const u64* g2, std::size_t n, int threads);
   void (*pairing)(const u64* g1, const u64* g2, u64* out);
 };

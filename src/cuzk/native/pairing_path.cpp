@@ -1,5 +1,6 @@
 // The pairing area of one arithmetic path.
 #include "check.hpp"
+#include "encodings.hpp"
 #include "pairing.hpp"
 #include "pairing_ops.hpp"
 
@@ -30,6 +31,10 @@ PairingOps ops() {
     table.decompress = [](bool g2, const unsigned char* data, std::size_t n, u64* out, int threads) {
       return g2 ? decompress(data, n, out, Types::g2_b(), threads)
                 : decompress(data, n, out, Types::g1_b(), threads);
+    };
+    table.decode_uncompressed = [](bool g2, const unsigned char* data, std::size_t n, u64* out, int threads) {
+      return g2 ? decode_uncompressed<typename Types::Fp2>(data, n, out, threads)
+                : decode_uncompressed<typename Types::Fp>(data, n, out, threads);
     };
   }
   table.product_is_one = [](const u64* g1, const u64* g2, std::size_t n, int threads) {
