@@ -19,7 +19,7 @@ from cuzk.engine.catalogue import CircuitEntry, Route
 from cuzk.errors import NotReady
 
 LATE = r"its files have not answered for \d+ s: is a disk or a network mount away\?"
-WAIT = 0.2
+WAIT = 1.0
 SOON = 60.0  # seconds: no bound on speed, an end for a test that would hang
 
 
@@ -84,6 +84,26 @@ def test_a_mount_that_is_back_is_ready_again() -> None:
         assert time.monotonic() < end
         time.sleep(0.002)
     assert answering.entries() == catalogue.entries()
+
+
+def test_one_slow_look_refuses_nobody() -> None:
+    """What was found a moment ago holds, and then no longer."""
+    catalogue = hanging()
+    catalogue.gate.set()
+    answering = AnsweringCatalogue(catalogue, ["cpu"], wait=0.05, good=SOON)
+    brief = AnsweringCatalogue(catalogue, ["cpu"], wait=0.05, good=0.0)
+    request = witness_request("hangs", files("bn254").wtns)
+    for one in (answering, brief):
+        one.first(SOON)
+    catalogue.gate.clear()
+    try:
+        for _ in range(3):
+            assert answering.route(request) == Route("hangs", 1)
+            assert answering.needs("hangs", "cpu") == catalogue.needs("hangs", "cpu")
+            with pytest.raises(NotReady, match=LATE):
+                brief.route(request)
+    finally:
+        catalogue.gate.set()
 
 
 def test_what_is_seen_is_what_the_files_are_now(tmp_path: Path) -> None:

@@ -1,11 +1,11 @@
 """A catalogue for the daemon's event loop, which no file keeps waiting: a network mount may hang for ever.
 
     look at a circuit's files --> a thread of its own --> in time: its answer
-                                                      --> late: the circuit is NOT READY, with that reason
+                                                      --> late: what the look before found, if that was a moment ago;
+                                                          else the circuit is NOT READY, with that reason
 
 A circuit has one thread at most, so that what hangs takes no other's. The first look that is late costs the caller ``wait``
-seconds; as long as it hangs, and until one was prompt again, nobody waits: what the last look found is good for some seconds.
-The threads are no reason for a process to stay.
+seconds; as long as it hangs, and until one was prompt again, nobody waits. The threads are no reason for a process to stay.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from cuzk.engine.catalogue import Catalogue, CircuitEntry, Device, Needs, OpenCi
 from cuzk.engine.request import Request
 from cuzk.errors import CuzkError, NotReady
 
-WAIT = 0.25  # seconds: a look at a file of the page cache takes 0.1 ms, from a disk that sleeps seconds, once
-GOOD = 5.0  # seconds for which a late answer is taken
+WAIT = 1.0  # seconds: a look at a file of the page cache takes 0.1 ms, and may wait for a processor on a busy machine
+GOOD = 30.0  # seconds for which the answer of the look before is taken: no circuit is refused for one slow look
 
 
 class LookedAt(Catalogue, Protocol):
@@ -75,8 +75,10 @@ class AnsweringCatalogue:
         self._wait = wait
         self._good = good
         self._looks: dict[str, Look] = {}
-        self._last: dict[str, Look] = {}
-        """Of each circuit that was late, the last look that ended."""
+        self._ended: dict[str, Look] = {}
+        """Of each circuit, the last look that ended."""
+        self._tardy = set[str]()
+        """Circuits whose last look was late: nobody waits for the next one."""
 
     def entries(self) -> list[CircuitEntry]:
         """All looked at side by side."""
@@ -131,22 +133,27 @@ class AnsweringCatalogue:
 
     def _begin(self, circuit: str) -> None:
         look = self._looks.get(circuit)
+        if look is not None and look.done.is_set():
+            self._take(circuit, look)
         if look is None or look.done.is_set():
             self._looks[circuit] = Look(self._catalogue, circuit, self._devices)
 
+    def _take(self, circuit: str, look: Look) -> None:
+        """One that ended."""
+        self._ended[circuit] = look
+        if look.ended - look.began <= self._wait:
+            self._tardy.discard(circuit)
+
     def _answer(self, circuit: str, until: float) -> Look | None:
-        """What the look found, or the last one if that is good still; None: its files are late."""
-        look, last = self._looks[circuit], self._last.get(circuit)
-        late = circuit in self._last or time.monotonic() - look.began > self._wait
+        """What the look found, or the one before if that is good still; None: the files are late."""
+        look = self._looks[circuit]
+        late = circuit in self._tardy or time.monotonic() - look.began > self._wait
         if look.done.wait(0 if late else max(0.0, until - time.monotonic())):
-            if look.ended - look.began <= self._wait:
-                self._last.pop(circuit, None)
-            elif circuit in self._last:
-                self._last[circuit] = look
-            last = look
-        elif last is None:
-            self._last[circuit] = look
-        if last is None or not last.done.is_set() or time.monotonic() - last.ended > self._good:
+            self._take(circuit, look)
+        else:
+            self._tardy.add(circuit)
+        last = self._ended.get(circuit)
+        if last is None or time.monotonic() - last.ended > self._good:
             return None
         if last.error is not None:
             raise last.error
