@@ -295,11 +295,8 @@ def test_d13_after_load_everything_is_zero_and_adds_up(daemon: Served, client: C
     assert min(made["failed"], made["cancelled"], made["done"]) > 0
     assert made["submitted"] == made["done"] + made["failed"] + made["cancelled"]
     text = urlopen(f"{daemon.page}/metrics").read().decode()
-    numbers = {
-        line.split()[0]: float(line.split()[1])
-        for line in text.splitlines()
-        if line and line[0] != "#"
-    }
+    rows = (line.rpartition(" ") for line in text.splitlines() if line and line[0] != "#")
+    numbers = {name: float(value) for name, _, value in rows}
     assert numbers["cuzk_queue_depth"] == numbers["cuzk_running_jobs"] == 0
     assert numbers["cuzk_proofs_completed_total"] == made["done"]
     assert numbers["cuzk_proofs_failed_total"] == made["failed"]
