@@ -55,3 +55,15 @@ def begun(path: Path) -> Callable[[], bool]:
 
 def fds() -> int:
     return psutil.Process().num_fds()
+
+
+def kill(worker: ProcessWorker, times: Path, count: int) -> None:
+    """``times`` is for the lives to come: the one that ends, which may be asked for its device just now, sees nothing."""
+    process = psutil.Process(worker.health().process)
+    process.suspend()
+    end = time.monotonic() + SOON
+    while process.status() != psutil.STATUS_STOPPED:
+        assert time.monotonic() < end, "it goes on"
+        time.sleep(0.001)
+    times.write_text(str(count))
+    process.kill()

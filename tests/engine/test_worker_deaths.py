@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 import pytest
-from running_workers import SOON, begun, fds, in_loop, running, until
+from running_workers import SOON, begun, fds, in_loop, kill, running, until
 from toy_catalogue import ToyCatalogue, proof_of, request_of
 
 from cuzk.engine import process
@@ -118,8 +118,7 @@ async def test_until_it_is_back_some_calls_wait_and_some_fail(tmp_path: Path) ->
     catalogue = ToyCatalogue(device_does=f"times {times};wait {gate}")
     async with running(catalogue=catalogue, patience=SOON) as worker:
         await worker.load("toy")
-        times.write_text("1")
-        os.kill(worker.health().process, signal.SIGKILL)
+        kill(worker, times, 1)
         await until(lambda: not worker.health().alive, "its death")
         assert "signal 9" in worker.health().fault
         assert (worker.health().title, worker.health().free) == ("Toy cpu", {})
@@ -146,8 +145,7 @@ async def test_a_call_waits_for_a_restart_as_long_as_it_may(tmp_path: Path) -> N
     times = tmp_path / "times"
     catalogue = ToyCatalogue(device_does=f"times {times};exit 4")
     async with running(catalogue=catalogue, patience=0.05) as worker:
-        times.write_text("100")
-        os.kill(worker.health().process, signal.SIGKILL)
+        kill(worker, times, 100)
         await until(lambda: not worker.health().alive, "its death")
         with pytest.raises(WorkerLost, match="worker cpu does not run"):
             await worker.check(request_of("a"))
@@ -171,21 +169,20 @@ async def test_restarts_come_slower_and_slower(
     lost = "raise DeviceUnavailable fell off the bus"
     async with running(catalogue=ToyCatalogue(device_does=f"times {times};{lost}")) as worker:
 
-        async def die() -> None:
-            os.kill(worker.health().process, signal.SIGKILL)
+        async def die(failing: int) -> None:
+            kill(worker, times, failing)
             await until(lambda: not worker.health().alive, "its death")
 
-        times.write_text("4")
-        await die()
+        await die(4)
         await until(lambda: worker.health().fault == "fell off the bus", "a start that fails")
         await worker.check(request_of("a"))
         assert pauses == [0.1, 0.2, 0.4, 0.8, 0.8]
         assert worker.health().restarts == 1
-        await die()
+        await die(0)
         await worker.check(request_of("a"))
         assert pauses[5:] == [0.8]
         monkeypatch.setattr(process, "WELL_SECONDS", 0.0)
-        await die()
+        await die(0)
         await worker.check(request_of("a"))
         assert pauses[6:] == [0.1]
         assert worker.health().restarts == 3
@@ -305,8 +302,7 @@ async def test_close_leaves_no_process_thread_or_descriptor(
         call = asyncio.create_task(worker.prove("toy", "a", 0))
         await until(begun(gate), "the proof")
     if busy in ("starting", "lost"):
-        Path(f"{gate}.t").write_text("1")
-        os.kill(worker.health().process, signal.SIGKILL)
+        kill(worker, Path(f"{gate}.t"), 1)
         await until(lambda: not worker.health().alive, "its death")
         call = asyncio.create_task(worker.check(request_of("a")))
     if busy == "starting":

@@ -49,10 +49,12 @@ def act(script: object) -> Any:
     for words in str(script or "").split(";"):
         word, _, rest = words.strip().partition(" ")
         if word == "times":
-            left = int(Path(rest).read_text()) if Path(rest).exists() else 0
+            # a test may be writing it just now: then it is not there yet
+            left = int(Path(rest).read_text() or 0) if Path(rest).exists() else 0
             if not left:
                 return None
-            Path(rest).write_text(str(left - 1))
+            Path(f"{rest}.new").write_text(str(left - 1))
+            Path(f"{rest}.new").replace(rest)
         elif word:
             given = getattr(Acts, word)(rest) or given
     return given
