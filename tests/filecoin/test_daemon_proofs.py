@@ -192,8 +192,8 @@ def test_a_tampered_path_is_a_failed_job(client: Curio) -> None:
         post_task(read_post(wrong, WINDOW), statement)
     result = client.prove(window(WINDOW, wrong, randomness))
     assert (result.status, result.proof) == (FAILED, b"")
-    assert result.error_message == str(here.value)
-    assert result.error_message.startswith("sector 1 (number 9): challenge 3 (node ")
+    assert result.error_message == f"vanilla_proofs[1]: {here.value}"
+    assert str(here.value).startswith("sector 1 (number 9): challenge 3 (node ")
     assert result.error_code == "unsatisfied"
     result = client.prove(asked(randomness, *two))
     assert (result.status, result.error_message) == (DONE, "")
@@ -204,7 +204,8 @@ def test_of_other_randomness(client: Curio) -> None:
     """The challenged nodes are others."""
     result = client.prove(asked(fresh(), sector(WINDOW, 5)))
     assert result.status == FAILED
-    assert "sector 0 (number 5): challenge 0: challenged node: expected " in result.error_message
+    place = "vanilla_proofs[0]: sector 0 (number 5): challenge 0: challenged node: expected "
+    assert result.error_message.startswith(place)
 
 
 BAD: dict[str, Callable[[bytes], bytes]] = {

@@ -154,5 +154,7 @@ def test_a_wrong_vanilla_proof_in_the_last_place(place: Path) -> None:
     with served(place), Curio(f"unix://{place}/s") as curio:
         result = curio.prove(request)
     assert (result.status, result.error_code) == (AwaitProofResponse.FAILED, "unsatisfied")
-    assert result.error_message.startswith("sector 1 (number 9): challenge 3 (node ")
+    assert result.error_message.startswith(
+        "vanilla_proofs[1]: sector 1 (number 9): challenge 3 (node "
+    )
     assert begun(place) == []

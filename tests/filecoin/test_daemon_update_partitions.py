@@ -87,7 +87,9 @@ def test_an_update_of_two_partitions(tmp_path: Path) -> None:
         ):
             wrong = curio.prove(snap(PARTED, wrong_last(made), 8, (old, new, data_new)))
             assert (wrong.status, wrong.error_code) == (AwaitProofResponse.FAILED, "unsatisfied")
-            assert wrong.error_message.startswith("partition 1: challenge 3 (node ")
+            assert wrong.error_message.startswith(
+                "vanilla_proofs[1]: partition 1: challenge 3 (node "
+            )
             waiting = threads.submit(curio.prove, request)
             until(lambda: client.status()["jobs"][0]["id"] == request.request_id)
             until(lambda: states(client) == ["proving"])

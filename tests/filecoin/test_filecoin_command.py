@@ -157,7 +157,10 @@ def test_sectors_that_do_not_fit(
     refused: Callable[..., str], keys: Path, sectors: list[Path], home: Path
 ) -> None:
     given = ("--statement", "statement.json", "--params", keys, "--insecure-key")
-    assert refused("prove", *sectors[::-1], *given) == "sector 0: sector_id: expected 5, found 9"
+    turned = refused("prove", *sectors[::-1], *given)
+    assert turned == (
+        "9.vproof: sector 0: sector_id: expected 5, found 9: give the vanilla proofs in the statement's order"
+    )
     assert "expected 2 sectors, as the statement has" in refused("prove", sectors[0], *given)
     assert "expected a C1 with them" in refused("prove", *sectors, *given, "--miner", "1")
     assert "needs --statement" in refused("prove", *sectors)
@@ -170,7 +173,7 @@ def test_sectors_that_do_not_fit(
     data[-104] ^= 1
     sectors[1].write_bytes(data)
     found = refused("prove", *sectors, *given, status=1)
-    assert found.startswith("sector 1 (number 9): challenge 9 (node ")
+    assert found.startswith("9.vproof: sector 1 (number 9): challenge 9 (node ")
     sectors[1].write_bytes(data[:-1])
     found = refused("prove", *sectors, *given)
     assert found.startswith("9.vproof: sector 1: expected 5680 bytes, found 5679: cut short")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from made_posts import RANDOMNESS, made_sector
 from own_files import own_files
@@ -17,7 +18,7 @@ from cuzk.filecoin.parameters import parameters_named
 from cuzk.filecoin.registered import registered
 from cuzk.server.proving_pb2 import ProofKind, SubmitProofResponse
 from daemon_process import serve
-from one_answer import Script, serving
+from one_answer import Script, refuse, serving
 
 WINDOW = registered("post", "StackedDrgWindow2KiBV1")
 
@@ -30,6 +31,11 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Script]:
     with serving(made) as address:
         monkeypatch.setenv("CUZK_ADDRESS", address)
         yield made
+
+
+def broken(blob: bytes) -> bytes:
+    """Another last sibling; behind it are the last index, comm_c and comm_r_last."""
+    return blob[:-104] + bytes([blob[-104] ^ 1]) + blob[-103:]
 
 
 def submit(*arguments: object) -> int:
@@ -78,6 +84,29 @@ def test_an_update(script: Script) -> None:
     assert (sent.proof_kind, sent.registered_proof) == (ProofKind.SNAP_DEALS_UPDATE, 3)
     assert (list(sent.vanilla_proofs), sent.priority) == ([b"first", b"second"], 1)
     assert {name: getattr(sent, name).hex() for name in nodes} == nodes
+
+
+def test_a_service_speaks_of_files_by_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of those that were given; a place that there was not stays as it is."""
+    monkeypatch.chdir(tmp_path)
+    Path("a").write_bytes(b"first")
+    Path("b").write_bytes(b"second")
+    node = "01" * 31 + "00"
+    stated = statement(
+        registered_update_proof="StackedDrg32GiBV1",
+        comm_r_old=node, comm_d_new=node, comm_r_new=node,
+    )  # fmt: skip
+    for said, shown in (
+        ("vanilla_proofs[1]: partition 1: expected 5 bytes", "b: partition 1: expected 5 bytes"),
+        ("vanilla_proofs[2]: partition 2: expected", "vanilla_proofs[2]: partition 2: expected"),
+        ("vanilla_proofs: expected 16", "vanilla_proofs: expected 16"),
+    ):
+        answer = refuse(grpc.StatusCode.INVALID_ARGUMENT, said, "bad-format")
+        with serving(Script({"SubmitProof": answer})) as address:
+            assert submit("a", "b", "--statement", stated, "--address", address) == 2
+        assert shown in capsys.readouterr().err
 
 
 def test_statements_that_no_request_can_be_made_of(
@@ -136,7 +165,14 @@ def test_a_window_post_through_a_daemon(
         assert (done.status, done.out) == (0, ""), done.err
         turned: list[str | Path] = ["9.vproof", "5.vproof", "--statement", stated, "--wait"]
         other = cuzk("filecoin", "submit", *turned, "--address", served.address, cwd=tmp_path)
-        assert other.status in (1, 2), other
+        assert (other.status, other.err) == (
+            2,
+            "cuzk: 9.vproof: sector 0: sector_id: expected 5, found 9: give the vanilla proofs in the statement's order\n",
+        )
+        Path("9.vproof").write_bytes(broken(made[1].blob))
+        wrong = cuzk("filecoin", "submit", *given, "--address", served.address, cwd=tmp_path)
+        assert wrong.status == 1, wrong
+        assert wrong.err.startswith("cuzk: 9.vproof: sector 1 (number 9): challenge 9 (node ")
     assert Path("post.bin").stat().st_size == 192
     key = keys / f"{parameters_named('window-2KiB').stem}.params"
     verify = ["filecoin", "verify", str(stated), "post.bin", "--key", str(key), "--insecure-key"]

@@ -269,11 +269,13 @@ def test_a_task_is_made_of_vanilla_proofs_that_hold() -> None:
     other = bytearray(first.blob)
     other[-104] ^= 1  # of the last sibling, behind which are the last index, comm_c and comm_r_last
     post = read_post([bytes(other), second.blob], WINDOW)
+    third = made_sector(WINDOW, 12, 1)
     place = r"sector 0 \(number 5\): challenge 9 \(node \d+\): root that the path in tree R_last"
     with pytest.raises(UnsatisfiedError, match=place):
         post_task(post, stated(WINDOW, first, second))
     for sequence, statement, message in (
-        ((second, first), stated(WINDOW, first, second), "sector 0: sector_id: expected 5, found 9"),
+        ((second, first), stated(WINDOW, first, second), "^sector 0: sector_id: expected 5, found 9: give the vanilla proofs in the statement's order$"),
+        ((first, third), stated(WINDOW, first, second), "^sector 1: sector_id: expected 9, found 12: the statement has no such sector$"),
         ((first,), stated(WINDOW, first, second), "expected 2 sectors, as the statement has, found 1"),
         ((first, second), stated(NEWER, first, second), "expected proofs of StackedDrgWindow2KiBV1_2"),
         ((first, second), replace(stated(WINDOW, first, second), randomness=None), "found challenges: who proves"),

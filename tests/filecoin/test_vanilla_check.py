@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from c1_files import c1_8mib
 from made_sectors import PROVER, Commitments, sealed, updated
+from made_updates import update_blobs
 
 from cuzk.errors import FormatError, UnsatisfiedError
 from cuzk.filecoin.c1 import C1, read_c1
@@ -22,7 +23,7 @@ from cuzk.filecoin.check_update import check_update
 from cuzk.filecoin.openings import Openings
 from cuzk.filecoin.registered import SEAL, UPDATE, ApiVersion, RegisteredProof, registered
 from cuzk.filecoin.shapes import SHAPES
-from cuzk.filecoin.vanilla import PostSectors, UpdatePartitions, read_post
+from cuzk.filecoin.vanilla import PostSectors, UpdatePartitions, read_post, read_update
 from cuzk.vectors import Words
 
 
@@ -302,6 +303,27 @@ def test_changed_update(
 ) -> None:
     update, commitments = update_16kib
     refused(lambda: check_update(replace(update, **change(update)), *commitments), message)
+
+
+def test_partitions_that_change_places(update_16kib: Made, tmp_path: Path) -> None:
+    """From two files in the wrong order: the file is named, and whose they are."""
+    update, commitments = update_16kib
+    files = [tmp_path / name for name in ("a.vproof", "b.vproof")]
+    for path, blob in zip(files, update_blobs(update), strict=True):
+        path.write_bytes(blob)
+    check_update(read_update(files, update.proof), *commitments)
+    with pytest.raises(UnsatisfiedError) as caught:
+        check_update(read_update(files[::-1], update.proof), *commitments)
+    assert str(caught.value) == (
+        "b.vproof: partition 0: expected its challenges, found those of partition 1: give the vanilla proofs in the "
+        "order of the partitions"
+    )
+    files[1].write_bytes(update_blobs(replace(update, data_new=opening(update.data_new, "siblings", 1, 7, 0)))[1])  # fmt: skip
+    wrong = read_update(files, update.proof)
+    refused(
+        lambda: check_update(wrong, *commitments),
+        r"^b\.vproof: partition 1: challenge 7 \(node \d+\): root that the path in the new tree D",
+    )
 
 
 def test_update_with_an_apex_leaf_that_no_path_passes(update_16kib: Made) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +13,13 @@ import click
 from cuzk.cli.client import check_written, finish, job_options
 from cuzk.cli.connection import Service, service_options
 from cuzk.cli.options import FILE, json_option
-from cuzk.errors import FormatError
+from cuzk.errors import CuzkError, FormatError
 from cuzk.filecoin.c1 import read_c1
 from cuzk.filecoin.registered import Kind, RegisteredProof
 from cuzk.filecoin.statement import PostStatement, SealStatement, Statement, UpdateStatement
 from cuzk.filecoin.statement_json import read_statement
+from cuzk.filecoin.task import expect_stated
+from cuzk.filecoin.vanilla import read_post
 
 KINDS = {
     Kind.POREP: "porep-c2",
@@ -65,9 +70,11 @@ def submit_command(
         {"--statement": statement} if statement else {}
     )
     check_written({"-o": output}, {"-o": Path("proof.bin")}, named, wait=wait)
-    fields = _of_c1(inputs, miner, sector) if statement is None else _of_statement(statement)
+    fields = (
+        _of_c1(inputs, miner, sector) if statement is None else _of_statement(inputs, statement)
+    )
     request = {"miner": miner or 0, "id": name, "priority": priority or "", "deadline": deadline}
-    with service.connect() as client:
+    with _named(inputs), service.connect() as client:
         vanilla = [path.read_bytes() for path in inputs]
         taken = client.submit_filecoin(fields.pop("kind"), vanilla, **{**request, **fields})
         finish(client, taken, output, None, wait=wait, as_json=as_json)
@@ -87,7 +94,19 @@ def _of_c1(inputs: tuple[Path, ...], miner: int | None, sector: int | None) -> d
     return {**_of_proof(c1.proof), "sector": number}
 
 
-def _of_statement(path: Path) -> dict[str, Any]:
+@contextmanager
+def _named(inputs: tuple[Path, ...]) -> Iterator[None]:
+    """What a service says of a vanilla proof, of the file that it was read from."""
+    try:
+        yield
+    except CuzkError as error:
+        said = re.match(r"vanilla_proofs\[(\d+)\](: .*)", str(error), re.DOTALL)
+        if said is None or int(said[1]) >= len(inputs):
+            raise
+        raise type(error)(inputs[int(said[1])].name + said[2]) from None
+
+
+def _of_statement(inputs: tuple[Path, ...], path: Path) -> dict[str, Any]:
     statement: Statement = read_statement(path)[0]
     known = _of_proof(statement.proof)
     if isinstance(statement, SealStatement):
@@ -97,12 +116,14 @@ def _of_statement(path: Path) -> dict[str, Any]:
             raise FormatError(f"{path}: h_select: expected none: the service proves production's")
         names = ("comm_r_old", "comm_d_new", "comm_r_new")
         return known | {name: getattr(statement, name) for name in names}
-    return known | _of_post(path, statement)
+    return known | _of_post(inputs, path, statement)
 
 
-def _of_post(path: Path, statement: PostStatement) -> dict[str, Any]:
+def _of_post(inputs: tuple[Path, ...], path: Path, statement: PostStatement) -> dict[str, Any]:
+    """A request has no sectors but its vanilla proofs': whether they are the statement's is looked at here."""
     if statement.randomness is None:
         raise FormatError(f"{path}: randomness: expected it for a service, found challenges alone")
+    expect_stated(read_post(inputs, statement.proof), statement)
     return {"randomness": statement.randomness, "partition": statement.partition}
 
 

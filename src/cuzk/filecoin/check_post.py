@@ -28,7 +28,7 @@ def check_post(
     field_element(randomness, "randomness")
 
     def sector(i: int) -> str:
-        return f"sector {i} (number {post.sector_ids[i]})"
+        return f"{post.place(i)} (number {post.sector_ids[i]})"
 
     def challenge(i: int, k: int) -> str:
         return f"{sector(i)}: challenge {k} (node {post.replica.index[i, k]})"

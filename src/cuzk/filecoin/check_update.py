@@ -14,8 +14,10 @@ Definitions: storage-proofs-update::vanilla (verify).
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cuzk import _core
+from cuzk.errors import UnsatisfiedError
 from cuzk.filecoin import node_arithmetic as nodes
 from cuzk.filecoin import poseidon
 from cuzk.filecoin.challenges import update_challenges
@@ -54,12 +56,13 @@ def check_update(
 
 def _challenge(update: UpdatePartitions, partition: int, challenge: int) -> str:
     node = update.data_new.index[partition, challenge]
-    return f"partition {partition}: challenge {challenge} (node {node})"
+    return f"{update.place(partition)}: challenge {challenge} (node {node})"
 
 
 def _check_challenges(update: UpdatePartitions, comm_r_new: bytes) -> None:
     partitions = range(update.proof.partitions)
     expected = np.stack([update_challenges(update.proof.shape, comm_r_new, k) for k in partitions])
+    _expect_order(update, expected)
     for tree, paths in (
         ("the old tree R_last", update.replica_old),
         ("the new tree D", update.data_new),
@@ -68,8 +71,20 @@ def _check_challenges(update: UpdatePartitions, comm_r_new: bytes) -> None:
         expect_numbers(
             expected,
             paths.index,
-            lambda p, c, tree=tree: f"partition {p}: challenge {c}: challenged node in {tree}",
+            lambda p, c, tree=tree: f"{update.place(p)}: challenge {c}: challenged node in {tree}",
         )
+
+
+def _expect_order(update: UpdatePartitions, expected: NDArray[np.uint64]) -> None:
+    """A partition in another's place is told by all of its challenges."""
+    index = update.data_new.index
+    for place in range(len(expected)):
+        whose = (expected == index[place]).all(axis=1)
+        if whose.any() and not whose[place]:
+            raise UnsatisfiedError(
+                f"{update.place(place)}: expected its challenges, found those of partition {int(whose.argmax())}: "
+                "give the vanilla proofs in the order of the partitions"
+            )
 
 
 def _check_paths(update: UpdatePartitions, threads: int) -> None:
@@ -137,5 +152,5 @@ def _check_apex(update: UpdatePartitions, threads: int) -> None:
     expect_nodes(
         nodes.binary_roots(update.data_new, below + apex_bits, threads=threads)[:, 0],
         level[:, 0],
-        lambda p: f"partition {p}: root of the tree of its apex leaves",
+        lambda p: f"{update.place(p)}: root of the tree of its apex leaves",
     )

@@ -88,19 +88,32 @@ def _sector(c1: C1, prover_id: bytes | None, asked: int | None) -> int | None:
 def post_task(post: PostSectors, statement: PostStatement, *, threads: int = 1) -> Task:
     """A WinningPoSt, or one partition of a WindowPoSt: the statement's sectors in its order."""
     _expect_derived(statement)
+    expect_stated(post, statement)
+    randomness = statement.randomness or b""
+    check_post(post, randomness, partition=statement.partition, threads=threads)
+    return Task(statement, lambda _: post_data(post))
+
+
+def expect_stated(post: PostSectors, statement: PostStatement) -> None:
+    """Are they vanilla proofs of the statement's sectors, in its order? Not whether they hold."""
     _expect_type(post.proof, statement.proof, "PoSt vanilla proofs")
     if len(statement.sectors) != len(post.sector_ids):
         raise FormatError(
             f"PoSt vanilla proofs: expected {len(statement.sectors)} sectors, as the statement has, found "
             f"{len(post.sector_ids)}"
         )
+    known = {sector.number for sector in statement.sectors}
     for i, sector in enumerate(statement.sectors):
         if sector.number != (found := int(post.sector_ids[i])):
-            raise FormatError(f"sector {i}: sector_id: expected {sector.number}, found {found}")
-        expect_node(sector.comm_r, post.comm_r[i].tobytes(), f"sector {i}: comm_r")
-    randomness = statement.randomness or b""
-    check_post(post, randomness, partition=statement.partition, threads=threads)
-    return Task(statement, lambda _: post_data(post))
+            do = (
+                "give the vanilla proofs in the statement's order"
+                if found in known
+                else "the statement has no such sector"
+            )
+            raise FormatError(
+                f"{post.place(i)}: sector_id: expected {sector.number}, found {found}: {do}"
+            )
+        expect_node(sector.comm_r, post.comm_r[i].tobytes(), f"{post.place(i)}: comm_r")
 
 
 def update_task(update: UpdatePartitions, statement: UpdateStatement, *, threads: int = 1) -> Task:

@@ -56,6 +56,12 @@ class PostSectors:
     """(n, 4)"""
     replica: Openings
     """(n, challenges) in each sector's tree R_last."""
+    names: tuple[str, ...] = ()
+    """What each was read from; none, or "", in memory."""
+
+    def place(self, i: int) -> str:
+        """Of a sector, for messages: "9.vproof: sector 0"."""
+        return f"{_prefix(self.names, i)}sector {i}"
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,12 @@ class UpdatePartitions:
     """(partitions, challenges) in the new tree D."""
     replica_new: Openings
     """(partitions, challenges) in the new tree R_last."""
+    names: tuple[str, ...] = ()
+    """What each was read from; none, or "", in memory."""
+
+    def place(self, partition: int) -> str:
+        """Of a partition, for messages: "b.vproof: partition 1"."""
+        return f"{_prefix(self.names, partition)}partition {partition}"
 
 
 @cache
@@ -115,7 +127,7 @@ def read_post(blobs: Sequence[Readable], proof: RegisteredProof) -> PostSectors:
         raise FormatError(
             f"PoSt vanilla proofs: expected 1 to {most} sectors of {proof.name}, found {len(blobs)}"
         )
-    names, data = _open(blobs, "PoSt vanilla proofs")
+    names, files, data = _open(blobs, "PoSt vanilla proofs")
     values = read_bincodes(layout, data, names, "sector")
     sectors = values["vanilla_proof"]["sectors"]["items"][:, 0]
     post = PostSectors(
@@ -125,6 +137,7 @@ def read_post(blobs: Sequence[Readable], proof: RegisteredProof) -> PostSectors:
         comm_c=np.array(sectors["comm_c"], dtype=np.uint64),
         comm_r_last=np.array(sectors["comm_r_last"], dtype=np.uint64),
         replica=openings(sectors["inclusion_proofs"]["items"], octree_segments(proof.shape)),
+        names=files,
     )
     zero = ~post.comm_r.any(axis=1)
     if zero.any():
@@ -143,7 +156,7 @@ def read_update(blobs: Sequence[Readable], proof: RegisteredProof) -> UpdatePart
         raise FormatError(
             f"update vanilla proofs: expected {proof.partitions} partitions of {proof.name}, found {len(blobs)}"
         )
-    names, data = _open(blobs, "update vanilla proofs")
+    names, files, data = _open(blobs, "update vanilla proofs")
     values = read_bincodes(layout, data, names, "partition")
     challenges = values["challenge_proofs"]["items"]
     octree = octree_segments(proof.shape)
@@ -168,14 +181,19 @@ def read_update(blobs: Sequence[Readable], proof: RegisteredProof) -> UpdatePart
         replica_old=old,
         data_new=data_new,
         replica_new=new,
+        names=files,
     )
 
 
-def _open(blobs: Sequence[Readable], what: str) -> tuple[list[str], list[Bytes]]:
-    """What to call each in messages, and their bytes."""
+def _open(blobs: Sequence[Readable], what: str) -> tuple[list[str], tuple[str, ...], list[Bytes]]:
+    """What to call each in messages, what was read from ("" in memory), and their bytes."""
     sources = [Source.open(blob, "a vanilla proof in bincode") for blob in blobs]
-    names = [what if source.name == IN_MEMORY else source.name for source in sources]
-    return names, [source.data for source in sources]
+    files = tuple("" if source.name == IN_MEMORY else source.name for source in sources)
+    return [name or what for name in files], files, [source.data for source in sources]
+
+
+def _prefix(names: tuple[str, ...], i: int) -> str:
+    return f"{names[i]}: " if names and names[i] else ""
 
 
 def _same_root(names: Sequence[str], label: str, name: str, found: Words, expected: Words) -> None:
