@@ -30,7 +30,7 @@ from cuzk.verifier import Verifier
 from proof_files import EQUATION
 
 WINDOW = registered("post", "StackedDrgWindow2KiBV1_2")
-SOON = 60.0
+SOON = 120.0
 
 
 async def until(condition: Callable[[], object]) -> None:

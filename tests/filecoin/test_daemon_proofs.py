@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,7 +32,7 @@ from cuzk.filecoin.verify import verify
 from cuzk.formats.bellman import read_vk
 from cuzk.server.proving_pb2 import AwaitProofResponse, SubmitProofRequest
 from cuzk.verifier import Verifier
-from daemon_process import Served, serve
+from daemon_process import PATIENCE, Served, serve
 
 WINDOW = registered("post", "StackedDrgWindow2KiBV1_1")  # as Go calls it
 WINNING = registered("post", "StackedDrgWinning2KiBV1")
@@ -145,7 +146,7 @@ def test_winning_post_over_tcp(settings: Path, place: Path) -> None:
 
 
 def test_a_retry_is_the_same_job(client: Curio) -> None:
-    """While it runs, and when it is done: one proof is made, and all get its bytes (Curio retries with the same id)."""
+    """At once, and when it is done: one proof is made, and all get its bytes (while it runs: test_daemon_two_partitions)."""
     randomness = fresh()
     made = sector(WINDOW, 5, randomness)
     before = client.completed()
@@ -156,6 +157,13 @@ def test_a_retry_is_the_same_job(client: Curio) -> None:
     assert len({result.proof for result in found}) == 1
     assert valid(stated(WINDOW, made, randomness=randomness), found[0].proof)
     assert client.completed() == before + 1
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
 
 
 def refused(client: Curio, request: SubmitProofRequest) -> tuple[grpc.StatusCode, str]:
@@ -280,19 +288,25 @@ def test_production_keys_that_are_missing(client: Curio, place: Path, alias: str
 
 
 def test_a_worker_that_dies_is_replaced(client: Curio, daemon: Served) -> None:
-    """Whoever waits gets a proof (kill -9)."""
+    """Whoever waits gets a proof (kill -9). They stand still before they are asked, so that none of them has made it."""
     randomness = fresh()
     made = sector(WINDOW, 5, randomness)
     own, *workers = daemon.processes()
     before = [process.pid for process in workers]
     assert before
     with ThreadPoolExecutor(1) as threads:
-        waiting = threads.submit(client.prove, asked(randomness, made))
-        for process in workers:
-            process.kill()
-        result = waiting.result(60)
+        try:
+            for process in workers:
+                process.suspend()
+                until(lambda process=process: process.status() == psutil.STATUS_STOPPED)  # type: ignore[misc]
+            waiting = threads.submit(client.prove, asked(randomness, made))
+        finally:
+            for process in workers:
+                process.kill()
+        result = waiting.result(PATIENCE)
     assert (result.status, result.error_message) == (DONE, "")
     assert valid(stated(WINDOW, made, randomness=randomness), result.proof)
     assert own.status() != psutil.STATUS_ZOMBIE
     _, *others = daemon.processes()
+    assert len(others) == len(before)
     assert not {process.pid for process in others} & set(before)

@@ -23,7 +23,7 @@ from own_files import circuit, params_file
 import cuzk.filecoin.prove as proving
 from cuzk.errors import CuzkError, KernelError, UnsatisfiedError
 from cuzk.filecoin.key_sizes import proving_bytes, witness_bytes
-from cuzk.filecoin.overlap import Overlap
+from cuzk.filecoin.overlap import Overlap, Phases
 from cuzk.filecoin.prove import CircuitProver, WholeProof
 from cuzk.filecoin.witness.assign import assign
 from cuzk.prover.ready import Ready
@@ -94,14 +94,17 @@ def opened(**options: Any) -> CircuitProver:
 
 
 class Scripted:
-    """In a Prover's place: ``script(k)`` is called in the k-th proof, on its thread."""
+    """In a Prover's place: ``script(k)`` is called in the proof of the k-th witness, on its thread, whichever thread
+    comes first."""
 
     def __init__(self, prover: CircuitProver, device: str) -> None:
         self.of = prover
         self.device = device
         self.script: Callable[[int], None] = lambda _: None
         self.threads: list[str] = []
-        self._inner, self._numbers = prover._prover, count()
+        self._inner, self._made = prover._prover, count()
+        self._numbers: dict[int, int] = {}
+        """Of what is ready, by its id: held by nothing here."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -110,8 +113,13 @@ class Scripted:
     def standing(self) -> Any:
         return SimpleNamespace(device=self.device)
 
+    def ready(self, witness: Scalars) -> Ready:
+        made = self._inner.ready(witness)
+        self._numbers[id(made)] = next(self._made)
+        return made
+
     def prove(self, ready: Ready) -> Result:
-        number = next(self._numbers)
+        number = self._numbers.pop(id(ready))
         self.threads.append(threading.current_thread().name)
         for phase in ("evaluate", "commit", "verify"):
             self.of._phases(phase)
@@ -161,6 +169,27 @@ def test_the_next_witness_is_made_while_a_proof_is_computed(
     more = witness_bytes(circuit(CIRCUIT))
     assert {report.planned_bytes for report in found.reports} == {alone[0] + more}
     assert not any(LIMIT in note for report in found.reports for note in report.transfers)
+
+
+def test_a_proof_that_is_made_holds_nothing() -> None:
+    """When its result is there: a thread may stand still before it ends, and the next witness is made meanwhile."""
+
+    class Holding:
+        def __call__(self) -> int:
+            assert begun.wait(TIMEOUT)
+            return 7
+
+    begun, held = threading.Event(), list[bool]()
+    with Overlap[int](Phases(None), None) as overlap:
+        proof = Holding()
+        seen = weakref.ref(proof)
+        overlap.begin(0, proof)
+        del proof
+        ((_, future),) = overlap._working
+        future.add_done_callback(lambda _: held.append(seen() is not None))  # on its thread
+        begun.set()
+        assert overlap.take() == 7
+    assert held == [False]
 
 
 def test_on_one_lane_of_a_device(witnesses: Witnesses, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,12 +248,12 @@ def test_a_device_that_is_left(scripted: Scripted, witnesses: Witnesses) -> None
     def script(number: int) -> None:
         if number == 1:
             scripted.device = "cpu"
-        begun.append(witnesses.begun)
+        begun[number] = witnesses.begun
 
-    begun: list[int] = []
+    begun: dict[int, int] = {}
     scripted.script = script
     assert len(prove(scripted).data) == 768
-    assert begun[2:] == [3, 4]
+    assert (begun.keys(), begun[2], begun[3]) == ({0, 1, 2, 3}, 3, 4)
 
 
 @pytest.mark.parametrize("error", [KernelError("cuda:0: lost"), KeyboardInterrupt()], ids=["error", "interrupt"])  # fmt: skip
@@ -292,12 +321,11 @@ def test_an_interrupt_of_the_caller(
 
     def script(_: int) -> None:
         witnesses.await_made(2)
-        if not sent.is_set():
-            sent.set()
+        if first.acquire(blocking=False):
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
         assert stopped.wait(TIMEOUT)
 
-    sent, stopped = threading.Event(), threading.Event()
+    first, stopped = threading.Lock(), threading.Event()
     shutdown = Overlap.__exit__
 
     def leave(overlap: Any, *error: Any) -> None:

@@ -19,7 +19,7 @@ from cuzk.engine.catalogue import CircuitEntry, Device, Needs, PartProof, Route,
 from cuzk.engine.request import Request
 from cuzk.filecoin.staged import StagedPartition
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 def begun(place: Path, what: str = "begun") -> list[tuple[int, int]]:

@@ -76,12 +76,14 @@ class Overlap(Generic[T]):
         return len(self._working)
 
     def begin(self, number: int, prove: Callable[[], T]) -> None:
-        """On a thread, in a copy of the caller's context."""
-        run, context = Run(number, heard=not self._working), contextvars.copy_context()
+        """On a thread, in a copy of the caller's context. ``prove``, which holds a witness, is gone when its result is there,
+        however long the thread stands still before it ends."""
+        run, context, given = Run(number, heard=not self._working), contextvars.copy_context(), [prove]  # fmt: skip
+        del prove
 
         def work() -> T:
             with self._phases.of(run):
-                return context.run(prove)
+                return context.run(given.pop())
 
         self._working.append((run, self._pool.submit(work)))
 
