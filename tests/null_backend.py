@@ -20,8 +20,9 @@ from cuzk.curves import Curve
 from cuzk.prover import placement
 from cuzk.r1cs import Matrix
 from cuzk.vectors import Points, Scalars
+from until import PATIENCE
 
-TIMEOUT = 20.0  # of a test that hangs
+TIMEOUT = PATIENCE
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from cuzk.curves import BN254
 from cuzk.errors import KernelError, OutOfMemory
 from emulator import EmulatedMachine
 from emulator.driver import FakeDriver, install
+from until import PATIENCE, until
 
 PAGES = 3 * 4096 + 77
 
@@ -204,16 +205,21 @@ def joined() -> None:
             thread.join()
 
 
+def go_on_when_closed(machine: Slow, feeder: Feeder) -> None:
+    until(lambda: feeder._line._closed)
+    machine.go.release()
+
+
 def test_closed_in_the_middle() -> None:
     """The copy under way is finished, the others are given up, their memory goes back."""
     machine = Slow()
     feeder = Feeder(machine)
     arrivals = sent(feeder, 3)
-    assert machine.begun.wait(60)
-    timer = threading.Timer(0.1, machine.go.release)
-    timer.start()
+    assert machine.begun.wait(PATIENCE)
+    thread = threading.Thread(target=go_on_when_closed, args=(machine, feeder))
+    thread.start()
     feeder.close()
-    timer.join()
+    thread.join()
     assert staging_threads() == []
     arrivals[0].done()
     for arrival in arrivals[1:]:
@@ -227,21 +233,38 @@ def test_closed_in_the_middle() -> None:
     assert machine.used == 0
 
 
-def test_interrupted_while_waiting() -> None:
+def test_interrupted_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the caller's thread, at the worst time."""
-    machine = Slow()
+    machine, waits = Slow(), threading.Event()
+    main = threading.main_thread().ident
+    assert main
+
+    def interrupt(feeder: Feeder) -> None:
+        assert waits.wait(PATIENCE)
+        signal.pthread_kill(main, signal.SIGINT)
+        go_on_when_closed(machine, feeder)
 
     def work() -> None:
         with Feeder(machine) as feeder:
             arrivals = sent(feeder, 3)
-            threading.Timer(0.3, machine.go.release, (3,)).start()
-            main = threading.main_thread().ident
-            threading.Timer(0.1, signal.pthread_kill, (main, signal.SIGINT)).start()
+            ready = feeder._line.ready
+            wait = ready.wait
+
+            def told() -> bool:
+                waits.set()
+                return wait()
+
+            monkeypatch.setattr(ready, "wait", told)
+            threads.append(threading.Thread(target=interrupt, args=(feeder,)))
+            threads[0].start()
             arrivals[2].before(machine)
 
+    threads: list[threading.Thread] = []
     with pytest.raises(KeyboardInterrupt):
         work()
+    threads.pop().join()
     assert staging_threads() == []
+    monkeypatch.undo()
     gc.collect()
     assert machine.used == 0
 
@@ -251,7 +274,7 @@ def test_dropped_without_being_closed() -> None:
     machine = Slow()
     feeder = Feeder(machine)
     sent(feeder, 3)
-    assert machine.begun.wait(60)
+    assert machine.begun.wait(PATIENCE)
     del feeder
     gc.collect()
     machine.go.release()

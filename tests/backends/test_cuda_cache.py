@@ -73,7 +73,12 @@ def test_many_processes_write_one_entry(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", code, tmp_path, letter], env={"PYTHONPATH": str(source)})
         for letter in "abc"
     ]  # fmt: skip
-    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    try:
+        assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
 
 

@@ -38,6 +38,10 @@ def one(machine: CudaMachine, track: str, name: str) -> Span:
 def test_marks_of_all_streams_are_on_the_hosts_clock(machine: CudaMachine) -> None:
     copies = machine.beside("copy")
     memory = machine.alloc(1 << 20)
+    begun = time.perf_counter()
+    origin = machine.card.clock.origin()
+    error = origin.error
+    assert 0 < error < (time.perf_counter() - begun) / 2
     marks, between = [], []
     for stream in (machine, copies, machine, copies):
         stream.fill(memory, 1)
@@ -45,8 +49,7 @@ def test_marks_of_all_streams_are_on_the_hosts_clock(machine: CudaMachine) -> No
         before = time.perf_counter()
         stream.wait(marks[-1])
         between.append((before, time.perf_counter()))
-    error = machine.card.clock.origin().error
-    assert 0 < error < 0.01
+    assert machine.card.clock.origin() is origin
     for mark, (before, after) in zip(marks, between, strict=True):
         moment = machine.moment(mark)
         assert before - error - 1e-6 <= moment <= after + error + 1e-6

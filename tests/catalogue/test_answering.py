@@ -5,18 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 
 import pytest
 from files import files
 from served import catalogue_of, circom, witness_request
 
-from cuzk.catalogue.answering import AnsweringCatalogue
+from cuzk.catalogue import answering as module
+from cuzk.catalogue.answering import AnsweringCatalogue, Look, LookedAt
 from cuzk.catalogue.catalogue import Catalogue
 from cuzk.engine.catalogue import CircuitEntry, Route
 from cuzk.errors import NotReady
+from until import until
 
 LATE = r"its files have not answered for \d+ s: is a disk or a network mount away\?"
 WAIT = 1.0
@@ -27,13 +30,45 @@ class Hanging(Catalogue):
     """A real one, whose circuit "hangs" is on a mount that does not answer until ``gate``."""
 
     gate: Event
+    held: set[str]
     looks = 0
 
     def entry(self, circuit: str) -> CircuitEntry:
         if circuit.startswith("hangs"):
             self.looks += 1
+            self.held.add(circuit)
             assert self.gate.wait(SOON)
+            self.held.discard(circuit)
         return super().entry(circuit)
+
+
+class Clock:
+    """Time goes on where somebody waits for what hangs, and nowhere else."""
+
+    now = 0.0
+
+    def __init__(self, catalogue: Hanging, monkeypatch: pytest.MonkeyPatch) -> None:
+        clock = self
+
+        class Done(Event):
+            circuit = ""
+
+            def wait(self, timeout: float | None = None) -> bool:
+                assert timeout is not None
+                until(lambda: self.is_set() or self.circuit in catalogue.held)
+                found = self.is_set()
+                clock.now += 0.0 if found else timeout
+                return found
+
+        class TimedLook(Look):
+            def __init__(self, catalogue: LookedAt, circuit: str, devices: Sequence[str]) -> None:
+                super().__init__(catalogue, circuit, devices)
+                assert isinstance(self.done, Done)
+                self.done.circuit = circuit
+
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+        monkeypatch.setattr(module, "Event", Done)
+        monkeypatch.setattr(module, "Look", TimedLook)
 
 
 def hanging(*more: str) -> Hanging:
@@ -42,20 +77,19 @@ def hanging(*more: str) -> Hanging:
     settings = catalogue_of(*(circom(name, made.zkey) for name in names))
     settings.__class__ = Hanging
     assert isinstance(settings, Hanging)
-    settings.gate = Event()
+    settings.gate, settings.held = Event(), set()
     return settings
 
 
-def test_a_mount_that_hangs_is_its_own_circuits_fault() -> None:
+def test_a_mount_that_hangs_is_its_own_circuits_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     made = files("bn254")
     catalogue = hanging("hangs-2", "hangs-3")
+    clock = Clock(catalogue, monkeypatch)
     answering = AnsweringCatalogue(catalogue, ["cpu"], wait=WAIT)
-    threads = threading.active_count()
+    others = set(threading.enumerate())
     try:
-        began = time.monotonic()
         answering.entries()
-        assert time.monotonic() - began < 2.5 * WAIT, "side by side"
-        began = time.monotonic()
+        assert clock.now == WAIT, "side by side"
         for _ in range(20):
             faults = {entry.id: entry.fault for entry in answering.entries()}
             with pytest.raises(NotReady, match=f"^hangs: not ready: {LATE}$"):
@@ -64,26 +98,27 @@ def test_a_mount_that_hangs_is_its_own_circuits_fault() -> None:
                 answering.needs("hangs", "cpu")
             assert answering.route(witness_request("good", made.wtns)) == Route("good", 1)
             assert answering.needs("good", "cpu") == catalogue.needs("good", "cpu")
-        assert time.monotonic() - began < 20 * WAIT, "nobody waits for it any more"
+        assert clock.now == WAIT, "nobody waits for it any more"
         assert faults["good"] == ""
         assert catalogue.looks == 3, "one look of each, as long as it hangs"
-        assert threading.active_count() <= threads + 4
+        until(lambda: len(set(threading.enumerate()) - others) == 3)  # those of the good one end
+        names = sorted(thread.name for thread in set(threading.enumerate()) - others)
+        assert names == ["look at hangs", "look at hangs-2", "look at hangs-3"]
     finally:
         catalogue.gate.set()
 
 
-def test_a_mount_that_is_back_is_ready_again() -> None:
+def test_a_mount_that_is_back_is_ready_again(monkeypatch: pytest.MonkeyPatch) -> None:
     catalogue = hanging()
+    clock = Clock(catalogue, monkeypatch)
     answering = AnsweringCatalogue(catalogue, ["cpu"], wait=WAIT)
     try:
         assert [bool(entry.fault) for entry in answering.entries()] == [True, False]
     finally:
         catalogue.gate.set()
-    end = time.monotonic() + SOON
-    while any(entry.fault for entry in answering.entries()):
-        assert time.monotonic() < end
-        time.sleep(0.002)
+    until(lambda: not any(entry.fault for entry in answering.entries()))
     assert answering.entries() == catalogue.entries()
+    assert clock.now == WAIT
 
 
 def test_one_slow_look_refuses_nobody() -> None:

@@ -278,8 +278,8 @@ def test_m5_a_key_that_changes(tmp_path: Path) -> None:
     assert fault() == ""
     key.write_bytes(made.zkey.read_bytes()[:-1])
     assert fault().startswith("c.zkey: ")
-    time.sleep(0.01)  # another time of change
     shutil.copy(files("bls12_381").zkey, key)
+    os.utime(key, (1e9, 1e9))  # another time of change
     assert fault() == ""
     with pytest.raises(CircuitError, match="expected values of BLS12-381's scalar field"):
         catalogue.check(witness_request("c", made.wtns))

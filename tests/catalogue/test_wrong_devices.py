@@ -62,7 +62,7 @@ def outcomes(folder: Path, catalogue: Catalogue, tries: int) -> list[Outcome]:
                 await engine.submit(
                     replace(witness_request("c", files("bn254").wtns.read_bytes()), id="same")
                 )
-                _, outcome = await engine.result("same", timeout=30)
+                _, outcome = await engine.result("same", timeout=120)
                 assert outcome is not None
                 found.append(outcome)
         finally:

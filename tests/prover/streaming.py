@@ -95,6 +95,7 @@ class Proving:
     """A Prover on a new driver, and its books after two proofs: the slots for batches have their length then."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, eager: int = 3, lanes: int | None = None, **how: str) -> None:  # fmt: skip
+        self.others = set(threading.enumerate())  # of the process, which end when they like
         monkeypatch.setattr(clock, "RENEWED", 1e9)  # an origin more while marks name the one before
         self.driver = install(FakeDriver(eager=eager), monkeypatch)
         self.backend: CudaBackend | None = backend(**how)
@@ -139,7 +140,7 @@ class Proving:
             "events": alive["events"] - sum(map(len, queues.events._idle.values())),
             "fetches": sum(len(each._small) - len(each._idle) for each in stagings),
             "locked": self.backend._residence.pinning.locked_bytes,
-            "threads": threading.active_count(),
+            "threads": len(set(threading.enumerate()) - self.others),
         }
 
     def expect_nothing_left(self) -> None:

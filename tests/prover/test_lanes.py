@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import threading
 from itertools import pairwise
-from time import sleep
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from cuzk.prover.evaluate import Evaluated
 from cuzk.prover.session import Prover, Result
 from cuzk.verifier import verify
 from null_backend import TIMEOUT, Event, NullDevice, install
+from until import until
 
 
 @pytest.fixture
@@ -58,7 +58,9 @@ def test_a_witness_comes_while_another_proof_has_all_the_room(device: NullDevice
         proofs = Proofs(prover)
         proofs.start(0)
         device.await_event("start_msm", "p0")
-        for x in range(1, 6):
+        proofs.start(1)
+        device.await_event("stage", "p1")  # it has the place of one that waits
+        for x in range(2, 6):
             proofs.start(x)
         proofs.expect_valid(*range(6))
         expect_nothing_held(prover, device)
@@ -225,14 +227,15 @@ def test_notes_are_in_the_report() -> None:
     assert report.transfers == ["lane 0: noted"]  # of the key and of the proof, said once
 
 
-def test_waiting_is_measured(device: NullDevice) -> None:
-    """The second proof on one lane waits for all of the first."""
+def test_waiting_is_measured(device: NullDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second proof on one lane waits for all of the first, by a clock that stands still but for that."""
 
     def script(event: Event) -> None:
         if (event.verb, event.thread) == ("collect", "p0"):
-            go.wait(TIMEOUT)
+            assert go.wait(TIMEOUT)
 
-    go = threading.Event()
+    go, now = threading.Event(), [100.0]
+    monkeypatch.setattr("cuzk.prover.report.perf_counter", lambda: now[0])
     with Prover(key(), threads=1, lanes=1) as prover:
         device.script = script
         proofs = Proofs(prover)
@@ -240,14 +243,13 @@ def test_waiting_is_measured(device: NullDevice) -> None:
         device.await_event("collect", "p0")
         proofs.start(1)
         assert prover._placement
-        while not prover._placement._first.order._waiting:
-            sleep(0.001)
-        sleep(0.05)
+        order = prover._placement._first.order
+        until(lambda: order._waiting)
+        now[0] += 7.0
         go.set()
         proofs.expect_valid(0, 1)
     waited = [proofs.found[x].report.milliseconds["wait"] for x in (0, 1)]  # type: ignore[union-attr]
-    assert waited[0] < waited[1]
-    assert waited[1] >= 50
+    assert waited == [0.0, 7000.0]
 
 
 def test_close_waits_for_proofs_in_work(device: NullDevice) -> None:
@@ -265,13 +267,16 @@ def test_close_waits_for_proofs_in_work(device: NullDevice) -> None:
     device.await_event("collect", "p0")
     placed = prover._placement
     assert placed is not None
+    order = placed._first.order
     proofs.start(1)
-    while not placed._first.order._waiting:
-        pass
+    until(lambda: order._waiting)
     closer = threading.Thread(target=prover.close, daemon=True)
     closer.start()
+    until(lambda: order._watching)
+    proofs.threads[1].join(TIMEOUT)
+    assert set(proofs.found) == {1}  # p0 is in work
     closer.join(0.05)
-    assert closer.is_alive()  # p0 is in work
+    assert closer.is_alive()
     closing.set()
     closer.join(TIMEOUT)
     assert not closer.is_alive()

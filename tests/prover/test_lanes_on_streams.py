@@ -30,6 +30,7 @@ from cuzk.vectors import Scalars
 from cuzk.verifier import verify
 from emulator.driver import FakeDriver, install
 from null_backend import TIMEOUT
+from until import until
 
 
 @cache
@@ -94,8 +95,17 @@ def test_a_witness_that_waits(eager: int, monkeypatch: pytest.MonkeyPatch) -> No
 
     install(FakeDriver(eager=eager), monkeypatch)
     monkeypatch.setattr("cuzk.backends.cuda.share", narrow)
-    key = key_of(BN254)
-    with Prover(key, device="cuda", insecure_key=True) as prover:
+    key, met = key_of(BN254), threading.Event()
+
+    def meet(name: str) -> None:
+        """The first proof that has its turn goes on when another one has the place of one that waits."""
+        if name == "commit" and not met.is_set():
+            met.set()
+            assert prover._placement
+            order = prover._placement.first.order
+            until(lambda: len(order._working) == 2)
+
+    with Prover(key, device="cuda", insecure_key=True, on_phase=meet) as prover:
         results = outcomes_of(prover) + outcomes_of(prover)
         tracks = {span.track for span in prover.timeline.spans()}
         assert prover.standing.lanes == 1

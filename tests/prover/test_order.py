@@ -12,6 +12,7 @@ import pytest
 from cuzk.prover import order
 from cuzk.prover.order import Order, Retired
 from null_backend import TIMEOUT
+from until import until
 
 
 def start(work: Callable[[], None], name: str = "") -> threading.Thread:
@@ -30,6 +31,7 @@ def join(threads: list[threading.Thread]) -> None:
 def test_places_and_turns(lanes: int) -> None:
     """Never more in work than there are places, one turn at a time, turns in the order of places."""
     rule = Order([f"lane {i}" for i in range(lanes)])
+    all_taken = threading.Barrier(lanes)
     lock, placed, turns = threading.Lock(), list[str](), list[str]()
     inside: set[str] = set()
     queueing: set[str] = set()
@@ -44,6 +46,9 @@ def test_places_and_turns(lanes: int) -> None:
                 inside.add(place)
                 placed.append(name)
                 most[0] = max(most[0], len(inside))
+                first = len(placed) <= lanes
+            if first:
+                all_taken.wait(TIMEOUT)
             sleep(rng.random() / 1000)
             rule.await_turn(ticket)
             with lock:
@@ -107,8 +112,7 @@ def test_first_come_first_served() -> None:
     threads = []
     for i in range(10):
         threads.append(start(lambda i=i: work(i)))  # type: ignore[misc]
-        while len(rule._waiting) <= i:
-            sleep(0.0005)
+        until(lambda i=i: len(rule._waiting) > i)  # type: ignore[misc]
     with holder:
         pass
     join(threads)
@@ -142,7 +146,11 @@ def test_who_leaves_is_not_waited_for(at: str) -> None:
     threads = [start(leaver)]
     assert there.wait(TIMEOUT)
     threads.append(start(follower))
-    assert done.wait(0.05) is (at == "queued")
+    if at == "queued":
+        assert done.wait(TIMEOUT)
+    else:
+        until(lambda: rule._waiting or len(rule._working) == 2)
+        assert not done.wait(0.05)
     go.set()
     join(threads)
     assert done.is_set()
@@ -177,6 +185,7 @@ def test_retired() -> None:
         told.set()
 
     thread = start(work)
+    until(lambda: rule._waiting)
     assert not told.wait(0.02)
     rule.retire()
     join([thread])
@@ -204,12 +213,12 @@ def test_alone() -> None:
     threads = []
     for i, (name, alone) in enumerate([("alone", True), ("later", False), ("last", False)]):
         threads.append(start(lambda n=name, a=alone: work(n, a)))  # type: ignore[misc]
-        while len(rule._waiting) <= i:
-            sleep(0.0005)
+        until(lambda i=i: len(rule._waiting) > i)  # type: ignore[misc]
     threads[0].join(0.03)
     assert served == []
     with first:
         pass
+    until(lambda: served)
     threads[1].join(0.03)
     assert served == ["alone"]
     go.set()

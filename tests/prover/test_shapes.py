@@ -100,9 +100,10 @@ def test_small_domains(
     circuit = chain(curve, constraints, public) if constraints else Circuit(curve)
     for value in range(public if not constraints else 0):
         circuit.public(value)
+    begin = time.process_time()
     result = proved(circuit, recipe)
     assert result.report.domain == domain
-    assert result.report.total_ms < 500
+    assert time.process_time() - begin < 0.5, "of processors, setup and verification too: 0.02"
 
 
 @pytest.mark.parametrize(

@@ -77,13 +77,27 @@ def on_threads(proofs: int, prove: partial[Result] | list[partial[Result]]) -> N
     assert failures == []
 
 
+def in_both_lanes(proving: Proving) -> None:
+    """Two proofs in each, so that both have what stays with them."""
+    both = threading.Barrier(LANES)
+
+    def meet(name: str) -> None:
+        if name == "verify":  # behind its turn, in its place
+            both.wait(TIMEOUT)
+
+    assert proving.prover
+    proving.prover._on_phase = meet
+    on_threads(4, partial(proving.prove))
+    proving.prover._on_phase = None
+
+
 @pytest.mark.parametrize("proofs", [8, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("points", "pinning"), [("host", "always"), pytest.param("host", "never", marks=pytest.mark.slow), pytest.param("auto", "always", marks=pytest.mark.slow)])  # fmt: skip
 def test_memory_ends_where_it_began(
     proofs: int, points: str, pinning: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proving = Proving(monkeypatch, lanes=LANES, points=points, pinning=pinning)
-    on_threads(4, partial(proving.prove))
+    in_both_lanes(proving)
     proving.driver.calls.clear()
     books, kinds = proving.books(), objects()
     resident = resident_bytes() if STATUS.exists() else 0
