@@ -1,15 +1,20 @@
-"""Jobs for a journal, and what lies in its folder."""
+"""Jobs for a journal, what lies in its folder, and its writer as a test wants it."""
 
 from __future__ import annotations
 
+import sqlite3
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from cuzk.engine.catalogue import PartProof
 from cuzk.engine.job import Job, Outcome, Partition, State
+from cuzk.engine.journal import Journal
 from cuzk.engine.request import Payload, Priority, Request
 
+SOON = 60.0  # seconds: no bound on speed, an end for a test that would hang
 DONE = Outcome(State.DONE, proof=b"proof" * 40, public=b'["7"]', milliseconds={"prove": 12.5})
 MARK = b"witness-that-must-not-stay-" + bytes(range(64))
 
@@ -36,8 +41,26 @@ def part_proof(text: str) -> PartProof:
     return PartProof(text.encode(), {"prove": 1.5}, "cpu", spans, b"public " + text.encode())
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    end = time.monotonic() + seconds
+@contextmanager
+def held(journal: Journal) -> Iterator[None]:
+    """Its writer is in the middle of a transaction: calls gather in their order behind it."""
+    there, go_on = threading.Event(), threading.Event()
+
+    def hold(_: sqlite3.Connection) -> bool:
+        there.set()
+        return go_on.wait(SOON)
+
+    holding = journal._writer.submit(hold)
+    try:
+        assert there.wait(SOON)
+        yield
+    finally:
+        go_on.set()
+    assert holding.result(SOON), "it was held longer than it waits"
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + SOON
     while not condition():
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.01)

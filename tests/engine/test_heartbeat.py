@@ -4,78 +4,113 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import psutil
 import pytest
-from running_workers import SOON, begun, in_loop, running, until
+from hurried_time import ahead, hurry, in_hurried_loop
+from running_workers import SOON, begun, in_loop, pipe, running, stop, until
 from toy_catalogue import ToyCatalogue, proof_of, request_of
+from virtual_time import VirtualLoop
 
 from cuzk.engine import heartbeat
-from cuzk.engine.heartbeat import within
+from cuzk.engine.heartbeat import BEAT_SECONDS, watch, within
+from cuzk.engine.link import Link
 from cuzk.errors import WorkerLost
 
-SILENCE = 1.0
-KILLED = "killed, nothing was heard of it for 1 s"
+SILENCE = 120.0  # more than a machine that is busy keeps a process waiting
+KILLED = "killed, nothing was heard of it for 120 s"
 
 
 @pytest.mark.parametrize("how", ["stopped", "native", "device"])
-@in_loop
+@in_hurried_loop
 async def test_a_worker_that_hangs_is_killed_and_comes_back(
-    how: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    how: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stopped by a signal; in native code that holds the GIL; its device does not answer, and all else does."""
+    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.01)
     gate, times = tmp_path / "gate", tmp_path / "times"
-    catalogue = ToyCatalogue(device_does=f"times {times};sleep 60" if how == "device" else "")
-    prove = f"touch {gate}.begun;native 60" if how == "native" else f"wait {gate}"
+    catalogue = ToyCatalogue(device_does=f"times {times};wait {gate}d" if how == "device" else "")
+    prove = f"held {gate}" if how == "native" else f"wait {gate}"
     lost: list[str] = []
-    async with running(catalogue=catalogue, silence=SILENCE) as worker:
-        worker.on_lost = lost.append
-        await worker.load("toy")
-        await worker.prepare("toy", request_of("a", prove=prove))
-        if how == "device":
-            times.write_text("1")
-        call = asyncio.create_task(worker.prove("toy", "a", 0))
-        await until(begun(gate), "the proof")
-        pid = worker.health().process
-        if how == "stopped":
-            os.kill(pid, signal.SIGSTOP)
-        with pytest.raises(WorkerLost, match=rf"worker cpu \(process {pid}\) died: {KILLED}"):
-            await call
-        assert lost == ["cpu"]
-        assert not psutil.pid_exists(pid)
-        await worker.load("toy")
-        await worker.prepare("toy", request_of("a"))
-        assert (await worker.prove("toy", "a", 0)).proof == proof_of("a", b"payload", 0)
-        assert worker.health().restarts == 1
+    with pipe(gate) if how == "native" else pipe(tmp_path / "none"):
+        async with running(catalogue=catalogue, silence=SILENCE) as worker:
+            worker.on_lost = lost.append
+            await worker.load("toy")
+            await worker.prepare("toy", request_of("a", prove=prove))
+            if how == "device":
+                times.write_text("1")
+            call = asyncio.create_task(worker.prove("toy", "a", 0))
+            await until(begun(gate), "the proof")
+            if how == "device":
+                await until(begun(Path(f"{gate}d")), "a beat")
+            link, pid = worker._link, worker.health().process
+            if how == "stopped":
+                stop(pid)
+            await hurry(lambda: link.ending, "it hangs, and lives")
+            with pytest.raises(WorkerLost, match=rf"worker cpu \(process {pid}\) died: {KILLED}"):
+                await call
+            assert lost == ["cpu"]
+            assert not psutil.pid_exists(pid)
+            await worker.load("toy")
+            await worker.prepare("toy", request_of("a"))
+            assert (await worker.prove("toy", "a", 0)).proof == proof_of("a", b"payload", 0)
+            assert worker.health().restarts == 1
     assert [KILLED in r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR] == [True]  # fmt: skip
 
 
-@in_loop
-async def test_an_idle_worker_that_hangs_is_noticed_before_it_is_needed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(heartbeat, "IDLE_SECONDS", 0.1)
+@in_hurried_loop
+async def test_an_idle_worker_that_hangs_is_noticed_before_it_is_needed() -> None:
     async with running(silence=SILENCE) as worker:
-        os.kill(worker.health().process, signal.SIGSTOP)
-        await until(lambda: KILLED in worker.health().fault, "its end")
+        link = worker._link
+        stop(worker.health().process)
+        await hurry(lambda: link.ending, "it hangs, and lives")
+        await link.ended.wait()
+        assert KILLED in worker.health().fault
         await worker.check(request_of("a"))
 
 
-@in_loop
-async def test_work_that_is_long_is_no_silence() -> None:
+@in_hurried_loop
+async def test_work_that_is_long_is_no_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Python and native code that lets go of the GIL, longer than the patience."""
-    async with running(silence=SILENCE) as worker:
-        await worker.load("toy")
-        pid = worker.health().process
-        await worker.prepare("toy", request_of("a", prove=f"sleep {1.5 * SILENCE}"))
-        await worker.prove("toy", "a", 0)
-        assert (worker.health().process, worker.health().restarts) == (pid, 0)
+    monkeypatch.setattr(heartbeat, "BEAT_SECONDS", 0.01)
+    answered, really = 0, Link.beat
+
+    async def beat(link: Link) -> None:
+        nonlocal answered
+        await really(link)
+        answered += 1
+
+    def more_than(count: int) -> Callable[[], bool]:
+        return lambda: answered > count
+
+    monkeypatch.setattr(Link, "beat", beat)
+    with pipe(tmp_path / "native") as let_it_go_on:
+        async with running(silence=SILENCE) as worker:
+            await worker.load("toy")
+            pid = worker.health().process
+            script = f"pipe {tmp_path}/native;wait {tmp_path}/python"
+            await worker.prepare("toy", request_of("a", prove=script))
+            proof = asyncio.create_task(worker.prove("toy", "a", 0))
+            for where, end in (
+                (tmp_path / "native", let_it_go_on),
+                (tmp_path / "python", (tmp_path / "python").touch),
+            ):
+                await until(begun(where), f"{where.name} code")
+                for _ in range(4):
+                    ahead(0.5 * SILENCE)
+                    await until(more_than(answered + 1), "an answer that was asked for since")
+                assert not proof.done()
+                end()
+            assert (await proof).proof == proof_of("a", b"payload", 0)
+            assert (worker.health().process, worker.health().restarts) == (pid, 0)
 
 
 @in_loop
@@ -83,80 +118,171 @@ async def test_a_device_with_a_fault_is_no_silence(tmp_path: Path) -> None:
     times, gate = tmp_path / "times", tmp_path / "gate"
     catalogue = ToyCatalogue(device_does=f"times {times};raise DeviceUnavailable off the bus")
     async with running(catalogue=catalogue, silence=SILENCE) as worker:
+        pid = worker.health().process
         times.write_text("1")
         call = asyncio.create_task(worker.check(request_of("a", check=f"wait {gate}")))
         await until(lambda: times.read_text() == "0", "a beat")
         gate.touch()
         await call
-        assert worker.health().alive
+        assert (worker.health().alive, worker.health().process) == (True, pid)
 
 
-@in_loop
-async def test_only_time_in_which_the_daemon_runs_counts() -> None:
+class Scripted:
+    """A process whose beats take so many seconds each; the last one is the last."""
+
+    def __init__(self, *seconds: float) -> None:
+        self.ended, self.active = asyncio.Event(), asyncio.Event()
+        self.working = True
+        self.given_up: list[tuple[float, str]] = []
+        self.asked: list[float] = []
+        self._seconds = iter(seconds)
+
+    async def beat(self) -> None:
+        self.asked.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(next(self._seconds))
+
+    def give_up(self, how: str) -> None:
+        self.given_up.append((asyncio.get_running_loop().time(), how))
+
+
+def test_patience_is_that_with_one_answer() -> None:
+    """Each just in time is well, however many there are; one that is late is the end, at that moment."""
+
+    async def scenario() -> None:
+        process = Scripted(*[9.5] * 100, 10.5)
+        await watch(process, 10.0)
+        began = [n * (9.5 + BEAT_SECONDS) for n in range(101)]
+        assert process.asked == began
+        assert process.given_up == [(began[-1] + 10.0, "killed, nothing was heard of it for 10 s")]
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(scenario())
+
+
+def test_only_time_in_which_the_daemon_runs_counts() -> None:
     """Its loop stands still for longer than the patience: one such pause is two steps of ten."""
-    done = asyncio.Event()
 
-    async def answer() -> str:
-        await done.wait()
-        return "yes"
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
 
-    loop = asyncio.get_running_loop()
-    loop.call_later(0.05, time.sleep, 1.5)
-    loop.call_later(0.1, loop.call_later, 0.2, done.set)
-    assert await within(1.0, answer()) == "yes"
-    with pytest.raises(TimeoutError):
-        await within(0.1, asyncio.sleep(SOON))
+        def pause(more: int) -> None:
+            loop.now += 1000.0
+            if more:
+                loop.call_later(0.05, pause, more - 1)
+
+        for pauses, last, ends in ((1, 0.75, True), (1, 0.95, False), (4, 0.25, True), (4, 0.55, False)):  # fmt: skip
+            loop.call_later(0.001, pause, pauses - 1)
+            work = within(1.0, asyncio.sleep(1000.0 * pauses + last, "yes"))
+            if ends:
+                assert await work == "yes"
+            else:
+                with pytest.raises(TimeoutError):
+                    await work
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        runner.run(scenario())
 
 
 DAEMON = """
-import asyncio, sys
+import asyncio, signal, sys, time
 sys.path[:] = eval(sys.argv[1])
+from hurried_time import HurriedLoop, ahead
 from toy_catalogue import ToyCatalogue, request_of
+from cuzk.engine import heartbeat
+from cuzk.engine.link import Link
 from cuzk.engine.process import ProcessWorker
 
+heartbeat.BEAT_SECONDS = 0.01
+asked = answered = 0
+really = Link.beat
+
+async def beat(link):
+    global asked, answered
+    asked += 1
+    await really(link)
+    answered += 1
+
+Link.beat = beat
+
+async def turn():
+    while True:
+        print("turn", time.monotonic(), asked, answered, flush=True)
+        await asyncio.sleep(0.01)
+
 async def main():
-    worker = ProcessWorker("cpu", "cpu", ToyCatalogue(), silence=1.0)
+    signal.signal(signal.SIGCONT, lambda *_: ahead(1000.0))
+    worker = ProcessWorker("cpu", "cpu", ToyCatalogue(), silence=120.0)
     await worker.start()
     await worker.load("toy")
     await worker.prepare("toy", request_of("a", prove="wait " + sys.argv[2]))
     call = asyncio.create_task(worker.prove("toy", "a", 0))
-    print(worker.health().process, flush=True)
-    print((await call).proof.decode(), worker.health().restarts, flush=True)
+    turning = asyncio.create_task(turn())
+    print("child", worker.health().process, flush=True)
+    proof = (await call).proof.decode()
+    print("proof", proof, worker.health().restarts, asyncio.get_running_loop().ahead, flush=True)
+    turning.cancel()
     await worker.close()
 
-asyncio.run(main())
+with asyncio.Runner(loop_factory=HurriedLoop) as runner:
+    runner.run(main())
 """
+
+
+def line(output: IO[str], word: str, after: float = 0.0) -> list[str]:
+    """Of the next line that begins so, and has a moment later than ``after``, the rest."""
+    while words := output.readline().split():
+        if words[0] == word and (not after or float(words[1]) > after):
+            return words[1:]
+    raise AssertionError(f"no {word}")
+
+
+def unanswered(output: IO[str], after: float) -> None:
+    """Read on until a beat has no answer in two turns of the daemon's loop: between them it would have been read."""
+    before: list[str] = []
+    while True:
+        _, *beats = line(output, "turn", after)
+        if beats == before and beats[0] != beats[1]:
+            return
+        before = beats
 
 
 @pytest.mark.parametrize("together", [True, False])
 def test_nobody_is_killed_when_the_daemon_was_stopped_too(
     *, together: bool, tmp_path: Path
 ) -> None:
-    """The worker wakes with it, or a little later (a shell's `fg`, a container that thaws)."""
+    """The worker wakes with it, or a little later (a shell's `fg`, a container that thaws). The pause is a thousand
+    seconds by the daemon's clock, and a beat has no answer when it begins."""
     gate = tmp_path / "gate"
     daemon = subprocess.Popen(
         [sys.executable, "-c", DAEMON, repr(sys.path), str(gate)], stdout=subprocess.PIPE, text=True
     )
     assert daemon.stdout is not None
+    processes: list[psutil.Process] = [psutil.Process(daemon.pid)]
     try:
-        child = int(daemon.stdout.readline())
+        processes.append(psutil.Process(int(line(daemon.stdout, "child")[0])))
         end = time.monotonic() + SOON
         while not begun(gate)():
             assert time.monotonic() < end
             time.sleep(0.002)
-        for pid in (daemon.pid, child):
-            os.kill(pid, signal.SIGSTOP)
-        time.sleep(2 * SILENCE)  # the pause itself
-        os.kill(daemon.pid, signal.SIGCONT)
-        if not together:
-            time.sleep(SILENCE / 4)
-        os.kill(child, signal.SIGCONT)
+        own, child = processes
+        stop(child.pid)
+        unanswered(daemon.stdout, after=time.monotonic())
+        stop(own.pid)
+        if together:
+            child.resume()
+        own.resume()
+        for _ in range(0 if together else 3):
+            line(daemon.stdout, "turn", after=time.monotonic())
+        child.resume()
         gate.touch()
-        assert daemon.stdout.readline().split() == [proof_of("a", b"payload", 0).decode(), "0"]
+        proof = proof_of("a", b"payload", 0).decode()
+        assert line(daemon.stdout, "proof") == [proof, "0", "1000.0"]
+        daemon.stdout.read()
         assert daemon.wait(SOON) == 0
     finally:
-        for pid in (daemon.pid, child):
-            if psutil.pid_exists(pid):
-                os.kill(pid, signal.SIGKILL)
+        for process in processes:
+            if process.is_running():
+                process.kill()
         daemon.wait()
         daemon.stdout.close()

@@ -138,11 +138,13 @@ def test_a_damaged_database_is_told_and_left_as_it_is(folder: Path, how: str, sa
 
 
 def test_damage_is_left_as_it_is_with_the_log_of_a_killed_daemon(
-    folder: Path, tmp_path: Path
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = Journal(folder)
     asyncio.run(first.accept(make_job(1, Payload.of(MARK * 500))))
     wait_until(lambda: (folder / "journal.sqlite-wal").stat().st_size == 0)
+    for pause in ("IDLE_SECONDS", "LOG_SECONDS"):
+        monkeypatch.setattr(f"cuzk.engine.writer.{pause}", 1000.0)  # and the log stays as it is
     asyncio.run(first.accept(make_job(2)))
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)  # as kill -9 leaves it

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from journal_jobs import DONE, MARK, make_job, part_proof, places, wait_until
+from journal_jobs import DONE, MARK, SOON, make_job, part_proof, places, wait_until
 
 from cuzk.engine.job import Outcome, State
 from cuzk.engine.journal import Journal
@@ -73,8 +73,10 @@ def test_no_byte_of_a_witness_stays_when_its_job_has_ended(
     assert places(folder, MARK[:27]) == []
 
 
-def test_a_log_is_cut_when_calls_never_stop(folder: Path) -> None:
+def test_a_log_is_cut_when_calls_never_stop(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Payloads of ended jobs stay no longer in it than until it is full."""
+    for pause in ("IDLE_SECONDS", "LOG_SECONDS"):
+        monkeypatch.setattr(f"cuzk.engine.writer.{pause}", 1000.0)
     journal = Journal(folder)
     size = 0
 
@@ -103,7 +105,7 @@ def test_a_log_is_cut_when_it_is_old_and_calls_never_stop(
     async def work() -> None:
         await journal.accept(make_job(1, Payload.of(MARK)))
         await journal.end("job-1", DONE)
-        until, number = time.monotonic() + 20, 2
+        until, number = time.monotonic() + SOON, 2
         while places(folder, MARK) and time.monotonic() < until:
             await journal.accept(make_job(number))
             number += 1

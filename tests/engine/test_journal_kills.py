@@ -181,17 +181,21 @@ def test_no_witness_is_left_by_a_killed_daemon_when_its_jobs_have_ended(tmp_path
     killed(folder, 150)
     for _ in range(2):  # the second finishes what the first left, and is killed, too
         killed(folder, 60)
-    marks = {n: blake2b(str(n).encode()).digest() for n in range(1, 400)}  # payloads repeat them
 
-    def found() -> set[int]:
-        data = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    def contents() -> bytes:
+        return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+    def found(data: bytes) -> set[int]:
+        """Payloads repeat a mark each."""
+        marks = {n: blake2b(str(n).encode()).digest() for n in range(1, recovered.next_number)}
         return {number for number, mark in marks.items() if mark in data}
 
-    left = found()
+    left = contents()
     journal = Journal(folder)
-    alive = journal.recover().jobs
-    assert {job.number for job in alive} <= left  # they can be seen
+    recovered = journal.recover()
+    alive = recovered.jobs
+    assert {job.number for job in alive} <= found(left)  # they can be seen
     for job in alive:
         asyncio.run(journal.end(job.id, Outcome(State.CANCELLED)))
     journal.close()
-    assert found() == set()
+    assert found(contents()) == set()

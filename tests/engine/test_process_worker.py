@@ -10,16 +10,19 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from types import MappingProxyType
 
 import psutil
 import pytest
-from running_workers import SOON, begun, fds, in_loop, running, until
+from bare_process import bare
+from running_workers import SOON, begun, descriptors, in_loop, running, until
 from toy_catalogue import ToyCatalogue, proof_of, request_of
 
 from cuzk.engine.channel import HEADER, Frames, answer_of, pack
 from cuzk.engine.failure import Failure
 from cuzk.engine.in_process import InProcessWorker
+from cuzk.engine.link import Link
 from cuzk.engine.process import ProcessWorker
 from cuzk.engine.request import Payload, Priority, Request
 from cuzk.engine.worker import Worker
@@ -49,12 +52,13 @@ async def test_a_job_from_load_to_forget(kind: Callable[..., Worker]) -> None:
         assert await worker.load("toy") == loaded
         await worker.check(request_of("a"))
         assert await worker.prepare("toy", request_of("a", bytes(9))) == 9
+        began = time.time()
         parts = [await worker.prove("toy", "a", n) for n in range(2)]
         assert [part.proof for part in parts] == [proof_of("a", bytes(9), n) for n in range(2)]
         assert parts[0].device == "toy on cpu, 3, 2"
         [(track, name, start, end)] = parts[0].spans
         assert (track, name) == ("host", "msm")
-        assert time.time() - SOON < start <= end <= time.time()
+        assert began <= start <= end <= time.time()
         whole = await worker.finish("toy", "a", parts)
         assert whole.proof == parts[0].proof + b"+" + parts[1].proof
         await worker.forget("a")
@@ -154,7 +158,7 @@ async def test_a_cancelled_call_runs_to_its_end_and_disturbs_no_other(
 async def test_a_device_that_is_not_there(kind: Callable[..., Worker]) -> None:
     catalogue = ToyCatalogue(device_does="raise DeviceUnavailable cuda:7: no such device")
     worker = kind("cuda:7", "cuda:7", catalogue)
-    before = fds()
+    before = descriptors()
     with pytest.raises(DeviceUnavailable, match="cuda:7: no such device"):
         await worker.start()
     assert not worker.health().alive
@@ -163,7 +167,7 @@ async def test_a_device_that_is_not_there(kind: Callable[..., Worker]) -> None:
     if kind is ProcessWorker:
         assert worker.health().fault == "cuda:7: no such device"
         assert not psutil.Process().children()
-        assert fds() == before
+        await until(lambda: descriptors() <= before, "its descriptors")
     await worker.close()
 
 
@@ -182,7 +186,10 @@ async def test_health_says_what_the_device_is(kind: Callable[..., Worker]) -> No
 
 @either
 @in_loop
-async def test_after_close_calls_are_refused(kind: Callable[..., Worker], tmp_path: Path) -> None:
+async def test_after_close_calls_are_refused(
+    kind: Callable[..., Worker], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Link.close, "__defaults__", (SOON,))  # it ends by itself
     closed = tmp_path / "closed"
     async with running(kind, ToyCatalogue(closed=str(closed))) as worker:
         await worker.load("toy")
@@ -297,15 +304,20 @@ async def test_what_its_process_takes_is_known_before_any_key() -> None:
 
 @in_loop
 async def test_a_call_is_quick() -> None:
-    """Median 0.2 ms on an idle machine. Of 200 some find a busy one idle: nothing in between sleeps or polls."""
-    async with running() as worker:
-        times = []
-        request = request_of("a", bytes(131_072))
+    """Median 0.33 ms, 1.6 times what its steps take by themselves (2 cores, 2026-11-30), which wait as long where a machine
+    is slow or busy: nothing in between sleeps or polls."""
+    request = request_of("a", bytes(131_072))
+    times: list[float] = []
+    steps: list[float] = []
+    async with running() as worker, bare() as call:
         for _ in range(200):
             began = time.perf_counter()
             await worker.check(request)
-            times.append(time.perf_counter() - began)
-        assert sorted(times)[10] < 2e-3
+            between = time.perf_counter()
+            await call(request)
+            times.append(between - began)
+            steps.append(time.perf_counter() - between)
+    assert median(times) < 6 * median(steps)
 
 
 @in_loop
@@ -334,5 +346,7 @@ async def test_memory_stays_flat_over_jobs_that_are_forgotten(tmp_path: Path) ->
             if n == 1:
                 two = worker.health().resident_bytes
             await worker.forget(str(n))
-        await worker.forget("")
-        assert worker.health().resident_bytes < two + size  # the allocator keeps one's room
+        end = time.monotonic() + SOON
+        while worker.health().resident_bytes >= two + size:  # the allocator keeps one's room
+            assert time.monotonic() < end, "it is kept"
+            await worker.forget("")  # a thread that has answered lets go a moment later

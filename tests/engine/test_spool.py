@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from journal_jobs import SOON, held
 
 from cuzk.engine.job import Job, Outcome, Partition, State
 from cuzk.engine.journal import Journal
@@ -126,9 +127,11 @@ def test_a_file_of_a_refused_job_is_its_spools_again(tmp_path: Path) -> None:
         early, late = journal.spool(), journal.spool()
         early.write(b"1")
         late.write(b"2")
-        task = asyncio.ensure_future(journal.accept(job_of(1, early.payload(0, 1))))
-        await asyncio.sleep(0)
-        early.discard()  # before it is known
+        with held(journal):
+            task = asyncio.ensure_future(journal.accept(job_of(1, early.payload(0, 1))))
+            await asyncio.sleep(0)
+            early.discard()  # before it is known
+            assert early.path.exists()
         for call in (task, journal.accept(job_of(1, late.payload(0, 1)))):
             with pytest.raises(EngineError, match="accepted again"):
                 await call
@@ -199,17 +202,17 @@ def test_a_file_that_takes_long_to_delete_keeps_nobody_from_a_new_one(
     def slow(_: Path, *, missing_ok: bool) -> None:
         assert missing_ok
         begun.set()
-        assert go_on.wait(10)
+        assert go_on.wait(SOON)
 
     old = spools.new()
     monkeypatch.setattr(Path, "unlink", slow)
     thread = threading.Thread(target=old.discard)
     thread.start()
-    assert begun.wait(10)
+    assert begun.wait(SOON)
     made: list[Spool] = []
     maker = threading.Thread(target=lambda: made.append(spools.new()))
     maker.start()
-    maker.join(10)
+    maker.join(SOON)
     go_on.set()
     thread.join()
     maker.join()

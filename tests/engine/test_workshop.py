@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import gc
+import threading
 import time
 import weakref
 from collections.abc import Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from running_workers import SOON
 from toy_catalogue import PREPARED, ToyCatalogue, ToyCircuit, proof_of, request_of
 
 from cuzk.engine.catalogue import PartProof
@@ -29,8 +31,6 @@ from cuzk.errors import (
     OutOfMemory,
     UnsatisfiedError,
 )
-
-SOON = 60.0  # seconds: no bound on speed, an end for a test that would hang
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_partitions_run_on_as_many_threads_as_the_circuit_has_slots(
     proofs = [shop.prove("toy", str(n), 0) for n in range(3)]
     begun(gates[0])
     begun(gates[1])
-    time.sleep(0.03)  # a third would have begun
+    assert sum(thread.name.startswith("prove-toy") for thread in threading.enumerate()) == 2
     assert not Path(f"{gates[2]}.begun").exists()
     gates[0].touch()
     begun(gates[2])
@@ -280,14 +280,26 @@ def test_unload_waits_for_partitions_and_closes(
     shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Fault 5: a thread went on reading memory that was freed."""
-    gate, done = tmp_path / "gate", list[bool]()
+    gate, done, come_to_it = tmp_path / "gate", list[bool](), threading.Event()
     prepared(shop, "a", prove=f"wait {gate}")
     proving = shop.prove("toy", "a", 0)
-    monkeypatch.setattr(ToyCircuit, "close", lambda _: done.append(proving.done()))
+    pool = shop._places["toy"].pool
+    really = pool.shutdown
+
+    def shutdown(*, wait: bool = True) -> None:
+        come_to_it.set()
+        really(wait=wait)
+
+    def close(_: ToyCircuit) -> None:
+        done.append(proving.done())
+        come_to_it.set()
+
+    monkeypatch.setattr(pool, "shutdown", shutdown)
+    monkeypatch.setattr(ToyCircuit, "close", close)
     begun(gate)
     closing = shop.unload("toy")
-    wait([closing], timeout=0.2)  # as long as it takes to close it at once
-    assert not closing.done()
+    assert come_to_it.wait(SOON)
+    assert (closing.done(), done) == (False, [])
     gate.touch()
     closing.result(SOON)
     assert done == [True]

@@ -2,7 +2,8 @@
 
 A script is words separated by ";": "sleep 0.1", "wait FILE" (until it exists; FILE.begun exists from then on),
 "kill 9", "abort", "exit 3", "raise FormatError what", "say what" (to stderr), "touch FILE", "native 60" (in C, holding
-the GIL), "lock" (an answer that is no data), "big 1000" (an answer of that many bytes), "requests ID"
+the GIL), "pipe FILE" (in C until a byte comes out of that pipe, which is its own then), "held FILE" (likewise, holding the
+GIL), "lock" (an answer that is no data), "big 1000" (an answer of that many bytes), "requests ID"
 (how many requests of that id are in memory), "times FILE" (the rest as often as the number in FILE says, if it is
 there; counted down).
 Of a step of a request it is the field of the step's name, of a load what the catalogue has for the circuit.
@@ -28,6 +29,7 @@ import cuzk.errors
 from cuzk.engine.catalogue import CircuitEntry, Device, Needs, PartProof, Route, WholeProof
 from cuzk.engine.request import Payload, Priority, Request
 
+LONGEST_WAIT = 120.0  # seconds: a test that has failed does not hang
 PREPARED: WeakSet[Prepared] = WeakSet()
 STAGED: WeakSet[StagedPart] = WeakSet()
 
@@ -68,7 +70,7 @@ class Acts:
     @staticmethod
     def wait(path: str) -> None:
         Path(f"{path}.begun").touch()
-        until = time.monotonic() + 20
+        until = time.monotonic() + LONGEST_WAIT
         while not Path(path).exists():
             if time.monotonic() > until:
                 raise TimeoutError(path)
@@ -100,6 +102,14 @@ class Acts:
         ctypes.PyDLL(None).sleep(int(seconds))
 
     @staticmethod
+    def pipe(path: str) -> None:
+        _byte(path, ctypes.CDLL(None))
+
+    @staticmethod
+    def held(path: str) -> None:
+        _byte(path, ctypes.PyDLL(None))
+
+    @staticmethod
     def lock(_: str) -> object:
         return Lock()
 
@@ -110,6 +120,14 @@ class Acts:
     @staticmethod
     def big(nbytes: str) -> object:
         return bytes(int(nbytes))
+
+
+def _byte(path: str, library: ctypes.CDLL) -> None:
+    """FILE.begun exists from then on. What a test has not opened any more lets all through."""
+    file = os.open(path, os.O_RDONLY)
+    Path(f"{path}.begun").touch()
+    library.read(file, ctypes.create_string_buffer(1), ctypes.c_size_t(1))
+    os.close(file)
 
 
 def _raise(text: str) -> None:
