@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import socket
 import struct
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,19 +11,19 @@ from contextlib import asynccontextmanager
 
 SIZE = struct.Struct("<Q")
 CHILD = """
-import pickle, socket, struct, sys
+import pickle, struct, sys
 from concurrent.futures import ThreadPoolExecutor
 sys.path[:] = eval(sys.argv[1])
-channel = socket.socket(fileno=int(sys.argv[2])).makefile("rwb")
+questions, answers = sys.stdin.buffer, sys.stdout.buffer
 
 def answer(future):
     body = pickle.dumps(future.result())
-    channel.write(struct.pack("<Q", len(body)) + body)
-    channel.flush()
+    answers.write(struct.pack("<Q", len(body)) + body)
+    answers.flush()
 
 with ThreadPoolExecutor(2) as pool:
-    while head := channel.read(8):
-        request = pickle.loads(channel.read(*struct.unpack("<Q", head)))
+    while head := questions.read(8):
+        request = pickle.loads(questions.read(*struct.unpack("<Q", head)))
         pool.submit(len, request.payload).add_done_callback(answer)
 """
 
@@ -32,23 +31,21 @@ with ThreadPoolExecutor(2) as pool:
 @asynccontextmanager
 async def bare() -> AsyncIterator[Callable[[object], Awaitable[object]]]:
     """The call; one at a time."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", CHILD, repr(sys.path), str(theirs.fileno()),
-            pass_fds=(theirs.fileno(),),
-        )  # fmt: skip
-    reader, writer = await asyncio.open_connection(sock=ours)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", CHILD, repr(sys.path), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )  # fmt: skip
+    questions, answers = process.stdin, process.stdout
+    assert questions is not None
+    assert answers is not None
 
     async def call(message: object) -> object:
         body = pickle.dumps(message)
-        writer.write(SIZE.pack(len(body)) + body)
-        (size,) = SIZE.unpack(await reader.readexactly(SIZE.size))
-        return pickle.loads(await reader.readexactly(size))
+        questions.write(SIZE.pack(len(body)) + body)
+        (size,) = SIZE.unpack(await answers.readexactly(SIZE.size))
+        return pickle.loads(await answers.readexactly(size))
 
     try:
         yield call
     finally:
-        writer.close()
-        await writer.wait_closed()
+        questions.close()
         await process.wait()

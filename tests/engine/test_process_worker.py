@@ -304,7 +304,7 @@ async def test_what_its_process_takes_is_known_before_any_key() -> None:
 
 @in_loop
 async def test_a_call_is_quick() -> None:
-    """Median 0.33 ms, 1.6 times what its steps take by themselves (2 cores, 2026-11-30), which wait as long where a machine
+    """Median 0.33 ms, 1.4 times what its steps take by themselves (2 cores, 2026-11-30), which wait as long where a machine
     is slow or busy: nothing in between sleeps or polls."""
     request = request_of("a", bytes(131_072))
     times: list[float] = []
