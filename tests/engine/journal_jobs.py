@@ -1,4 +1,4 @@
-"""Jobs for a journal, what lies in its folder, and its writer as a test wants it."""
+"""Journals of tests, jobs for them, what lies in their folders, and their writer as a test wants it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from cuzk.engine.catalogue import PartProof
 from cuzk.engine.job import Job, Outcome, Partition, State
 from cuzk.engine.journal import Journal
@@ -17,6 +19,18 @@ from cuzk.engine.request import Payload, Priority, Request
 SOON = 60.0  # seconds: no bound on speed, an end for a test that would hang
 DONE = Outcome(State.DONE, proof=b"proof" * 40, public=b'["7"]', milliseconds={"prove": 12.5})
 MARK = b"witness-that-must-not-stay-" + bytes(range(64))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "a" / "state"
+
+
+@pytest.fixture
+def journal(folder: Path) -> Iterator[Journal]:
+    made = Journal(folder)
+    yield made
+    made.close()
 
 
 def make_job(

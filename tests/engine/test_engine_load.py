@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import time
 import tracemalloc
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from time import thread_time
 
 import pytest
+from processor_time import plain_python, seconds
 from scripted import HOST, World, play
 from scripted_catalogue import GIB, Circuit
 from scripted_worker import expected_proof
@@ -88,19 +89,20 @@ def test_7_memory_is_flat_over_thousands_of_jobs(tmp_path: Path) -> None:
 
 
 def test_a_full_queue_costs_little(tmp_path: Path) -> None:
-    """A thousand wait: what the event loop does for each of the jobs is below 1 ms where nothing else runs; 5 ms here,
-    for machines that do something else, too."""
+    """A thousand wait: what the event loop does for each of the jobs takes as long as 16,000 steps of a loop (1.2 ms of a
+    processor, EPYC, 2026-11-30)."""
+    unit = min(seconds(plain_python) for _ in range(15))
 
     async def scenario(world: World) -> None:
-        began = time.thread_time()
+        began = thread_time()
         for n in range(0, 1000, 100):
             requests = [world.request(f"r{m}", data=bytes(1000)) for m in range(n, n + 100)]
             await asyncio.gather(*(world.engine.submit(request) for request in requests))
         assert len(world.engine.snapshot().jobs) > 990
         for n in range(1000):
             await world.engine.result(f"r{n}")
-        seconds = time.thread_time() - began
-        assert seconds < 5.0, f"{seconds} ms a job"
+        a_job = (thread_time() - began) / 1000
+        assert a_job < 7 * unit, f"{a_job} s a job, where a loop's ten thousand steps take {unit}"
         snapshot = await world.quiet()
         assert snapshot.totals[0].done == 1000
 

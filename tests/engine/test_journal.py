@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from journal_jobs import DONE, MARK, make_job, part_proof
+from journal_jobs import folder as folder
+from journal_jobs import journal as journal
 
 from cuzk.engine.job import Outcome, Partition, State
 from cuzk.engine.journal import Journal
 from cuzk.engine.request import Payload
 from cuzk.errors import EngineError
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "a" / "state"
-
-
-@pytest.fixture
-def journal(folder: Path) -> Iterator[Journal]:
-    made = Journal(folder)
-    yield made
-    made.close()
 
 
 def test_an_accepted_job_is_there_after_a_restart_as_it_was(folder: Path) -> None:

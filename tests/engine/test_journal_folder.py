@@ -7,27 +7,16 @@ import os
 import shutil
 import sqlite3
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from journal_jobs import MARK, contents, make_job, wait_until
+from journal_jobs import folder as folder
+from journal_jobs import journal as journal
 
 from cuzk.engine.journal import Journal
 from cuzk.engine.request import Payload
 from cuzk.errors import EngineError, FormatError, Unavailable
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "a" / "state"
-
-
-@pytest.fixture
-def journal(folder: Path) -> Iterator[Journal]:
-    made = Journal(folder)
-    yield made
-    made.close()
 
 
 def test_only_its_owner_can_read_the_folder(folder: Path) -> None:

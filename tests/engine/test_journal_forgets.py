@@ -6,27 +6,16 @@ import asyncio
 import os
 import time
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from journal_jobs import DONE, MARK, SOON, make_job, part_proof, places, wait_until
+from journal_jobs import folder as folder
+from journal_jobs import journal as journal
 
 from cuzk.engine.job import Outcome, State
 from cuzk.engine.journal import Journal
 from cuzk.engine.request import Payload
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "a" / "state"
-
-
-@pytest.fixture
-def journal(folder: Path) -> Iterator[Journal]:
-    made = Journal(folder)
-    yield made
-    made.close()
 
 
 def test_partitions_proofs_are_forgotten_when_the_job_has_ended(folder: Path) -> None:

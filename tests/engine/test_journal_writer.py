@@ -6,28 +6,17 @@ import asyncio
 import resource
 import sqlite3
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from journal_jobs import DONE, MARK, SOON, held, make_job, wait_until
+from journal_jobs import folder as folder
+from journal_jobs import journal as journal
 
 from cuzk.engine.journal import Journal
 from cuzk.engine.request import Payload
 from cuzk.errors import EngineError, Unavailable
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "a" / "state"
-
-
-@pytest.fixture
-def journal(folder: Path) -> Iterator[Journal]:
-    made = Journal(folder)
-    yield made
-    made.close()
 
 
 def commits(journal: Journal, seen: list[str]) -> None:

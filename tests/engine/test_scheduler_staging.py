@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from legal import check_plan
+from scheduler_views import AHEAD, CRITICAL, HIGH, LOW, NOW, job, key, site
 from simulated_day import Day, Kind
 
 from cuzk.engine.catalogue import Needs
@@ -16,44 +17,22 @@ from cuzk.engine.view import (
     Action,
     Evict,
     Forget,
-    Key,
     Load,
     Policy,
     Prepare,
     Site,
     Stage,
-    Staged,
     Start,
     Unstage,
     View,
     Waiting,
 )
 
-LOW, NORMAL, HIGH, CRITICAL = Priority
-NOW = 1000.0
 POLICY = Policy(ageing=600, turn=60, headroom={"host": 10})
 NEEDS = {
-    ("p", "gpu"): Needs({"gpu": 50}, {"gpu": 10, "host": 12}, {"host": 9}),  # stages
+    ("p", "gpu"): Needs({"gpu": 50}, {"gpu": 10, "host": 12}, {"host": AHEAD}),  # stages
     ("q", "gpu"): Needs({"gpu": 50}, {"gpu": 10, "host": 12}),  # does not
 }
-
-
-def job(
-    number: int, circuit: str, priority: Priority = NORMAL, *, ready: tuple[int, ...] = (0,), running: int = 0,
-    on: str = "w", staged: int | None = None, staging: int | None = None, coming: bool = False, stages: bool = True,
-) -> Waiting:  # fmt: skip
-    """Prepared on w, or being so (``coming``)."""
-    made: tuple[Staged, ...] = () if staged is None else (Staged(staged, {"host": 9}),)
-    made += () if staging is None else (Staged(staging, {"host": 9}, ready=False),)
-    places = ("", on) if coming else (on, "")
-    return Waiting(
-        f"j{number}", number, priority, NOW - 1, circuit, ready, running, 0, *places, staged=made, stages=stages
-    )  # fmt: skip
-
-
-def site(users: int, *circuits: str, running: int = 0, slots: int = 1) -> Site:
-    keys = tuple(Key(name, 1.0, users, slots=slots, bytes={"gpu": 50}) for name in circuits or ("p",))  # fmt: skip
-    return Site("w", "gpu", True, keys, running)
 
 
 @dataclass(frozen=True)
@@ -68,64 +47,64 @@ class Row:
     gpu: int = 1000
 
 
-BUSY = site(2, running=1)
+BUSY = site(key("p", users=2), running=1)
 ROWS = [
     Row("the partition that starts next is staged while another runs",
-        [job(1, "p", ready=(1, 2), running=1)], BUSY, [Stage("w", "j1", 1)]),
-    Row("none is staged while a slot is free", [job(1, "p", ready=(0, 1))], site(1),
+        [job("j1", "p", ready=(1, 2), running=1, on="w")], BUSY, [Stage("w", "j1", 1)]),
+    Row("none is staged while a slot is free", [job("j1", "p", ready=(0, 1), on="w")], site(key("p", users=1)),
         [Start("w", "j1", 0), Stage("w", "j1", 1)]),
-    Row("a circuit that stages nothing", [job(1, "q", ready=(1,), running=1)], site(2, "q", running=1), []),
-    Row("a job whose staging found no memory stages nothing more", [job(1, "p", ready=(1,), running=1, stages=False)], BUSY, []),
-    Row("one at a time: it is being staged", [job(1, "p", ready=(2,), running=1, staging=1)], BUSY, []),
-    Row("one at a time: it is staged", [job(1, "p", ready=(1, 2), running=1, staged=1)], BUSY, []),
+    Row("a circuit that stages nothing", [job("j1", "q", ready=(1,), running=1, on="w")], site(key("q", users=2), running=1), []),
+    Row("a job whose staging found no memory stages nothing more", [job("j1", "p", ready=(1,), running=1, stages=False, on="w")], BUSY, []),
+    Row("one at a time: it is being staged", [job("j1", "p", ready=(2,), running=1, staging=1, on="w")], BUSY, []),
+    Row("one at a time: it is staged", [job("j1", "p", ready=(1, 2), running=1, staged=1, on="w")], BUSY, []),
     Row("the next job's first, when this one has none left",
-        [job(1, "p", ready=(), running=1), job(2, "p", ready=(0, 1))], site(3, running=1), [Stage("w", "j2", 0)]),
-    Row("what is staged starts, and the next is staged", [job(1, "p", ready=(1, 2), staged=1)], site(1),
+        [job("j1", "p", ready=(), running=1, on="w"), job("j2", "p", ready=(0, 1), on="w")], site(key("p", users=3), running=1), [Stage("w", "j2", 0)]),
+    Row("what is staged starts, and the next is staged", [job("j1", "p", ready=(1, 2), staged=1, on="w")], site(key("p", users=1)),
         [Start("w", "j1", 1), Stage("w", "j1", 2)]),
     Row("a slot that is free is kept for the partition that is being staged",
-        [job(1, "p", ready=(2,), staging=1), job(2, "p")], site(2), []),
-    Row("also where nothing else of its job is left", [job(1, "p", ready=(), staging=1), job(2, "p")], site(2), []),
-    Row("with two slots the other one is used", [job(1, "p", ready=(2,), staging=1), job(2, "p")], site(2, slots=2),
+        [job("j1", "p", ready=(2,), staging=1, on="w"), job("j2", "p", on="w")], site(key("p", users=2)), []),
+    Row("also where nothing else of its job is left", [job("j1", "p", ready=(), staging=1, on="w"), job("j2", "p", on="w")], site(key("p", users=2)), []),
+    Row("with two slots the other one is used", [job("j1", "p", ready=(2,), staging=1, on="w"), job("j2", "p", on="w")], site(key("p", users=2, slots=2)),
         [Start("w", "j1", 2)]),
     Row("a job that comes before takes the slot from one that is being staged",
-        [job(1, "p", ready=(2,), staging=1), job(2, "p", HIGH)], site(2), [Start("w", "j2", 0)]),
+        [job("j1", "p", ready=(2,), staging=1, on="w"), job("j2", "p", HIGH, on="w")], site(key("p", users=2)), [Start("w", "j2", 0)]),
     Row("a CRITICAL job starts at the end of the partition, whatever is staged or being staged",
-        [job(1, "p", ready=(2,), staging=1), job(2, "p", CRITICAL)], site(2), [Start("w", "j2", 0)]),
-    Row("and is not kept waiting by what is staged of others", [job(1, "p", ready=(1,), staged=1), job(2, "q", CRITICAL)],
-        site(1, "p", "q"), [Start("w", "j2", 0)]),
+        [job("j1", "p", ready=(2,), staging=1, on="w"), job("j2", "p", CRITICAL, on="w")], site(key("p", users=2)), [Start("w", "j2", 0)]),
+    Row("and is not kept waiting by what is staged of others", [job("j1", "p", ready=(1,), staged=1, on="w"), job("j2", "q", CRITICAL, on="w")],
+        site(key("p", users=1), key("q", users=1)), [Start("w", "j2", 0)]),
     Row("nothing is staged for a slot that is kept for a CRITICAL job",
-        [job(1, "p", ready=(1,), running=1), job(2, "p", CRITICAL, coming=True)], site(3, running=1), []),
+        [job("j1", "p", ready=(1,), running=1, on="w"), job("j2", "p", CRITICAL, coming="w")], site(key("p", users=3), running=1), []),
     Row("a CRITICAL job is staged beside a lower one's",
-        [job(1, "p", ready=(1,), running=1, staged=1), job(2, "p", CRITICAL)], site(3, running=1), [Stage("w", "j2", 0)]),
+        [job("j1", "p", ready=(1,), running=1, staged=1, on="w"), job("j2", "p", CRITICAL, on="w")], site(key("p", users=3), running=1), [Stage("w", "j2", 0)]),
     Row("also while that is being staged",
-        [job(1, "p", ready=(), running=1, staging=1), job(2, "p", CRITICAL)], site(3, running=1), [Stage("w", "j2", 0)]),
+        [job("j1", "p", ready=(), running=1, staging=1, on="w"), job("j2", "p", CRITICAL, on="w")], site(key("p", users=3), running=1), [Stage("w", "j2", 0)]),
     Row("in its place where memory has room for one",
-        [job(1, "p", ready=(1,), running=1, staged=1), job(2, "p", CRITICAL)], site(3, running=1),
+        [job("j1", "p", ready=(1,), running=1, staged=1, on="w"), job("j2", "p", CRITICAL, on="w")], site(key("p", users=3), running=1),
         [Unstage("w", "j1", 1), Stage("w", "j2", 0)], host=8),
     Row("not a second one of CRITICAL jobs: the first in order has the place",
-        [job(1, "p", CRITICAL, ready=(0, 1)), job(2, "p", CRITICAL, ready=(0,), staged=0)], site(3, running=1),
+        [job("j1", "p", CRITICAL, ready=(0, 1), on="w"), job("j2", "p", CRITICAL, ready=(0,), staged=0, on="w")], site(key("p", users=3), running=1),
         [Unstage("w", "j2", 0), Stage("w", "j1", 0)]),
     Row("any other job that comes before takes the place",
-        [job(1, "p", ready=(1,), running=1, staged=1), job(2, "p", HIGH)], site(3, running=1),
+        [job("j1", "p", ready=(1,), running=1, staged=1, on="w"), job("j2", "p", HIGH, on="w")], site(key("p", users=3), running=1),
         [Unstage("w", "j1", 1), Stage("w", "j2", 0)]),
-    Row("when it is staged", [job(1, "p", ready=(), running=1, staging=1), job(2, "p", HIGH)], site(3, running=1), []),
-    Row("memory for CRITICAL jobs is not staged into", [job(1, "p", ready=(1,), running=1)], BUSY, [], host=18),
-    Row("but up to it", [job(1, "p", ready=(1,), running=1)], BUSY, [Stage("w", "j1", 1)], host=19),
-    Row("a partition that is staged needs what it has not yet", [job(1, "p", ready=(1,), staged=1)], site(1),
+    Row("when it is staged", [job("j1", "p", ready=(), running=1, staging=1, on="w"), job("j2", "p", HIGH, on="w")], site(key("p", users=3), running=1), []),
+    Row("memory for CRITICAL jobs is not staged into", [job("j1", "p", ready=(1,), running=1, on="w")], BUSY, [], host=18),
+    Row("but up to it", [job("j1", "p", ready=(1,), running=1, on="w")], BUSY, [Stage("w", "j1", 1)], host=19),
+    Row("a partition that is staged needs what it has not yet", [job("j1", "p", ready=(1,), staged=1, on="w")], site(key("p", users=1)),
         [Start("w", "j1", 1)], host=13),
-    Row("and that it does need", [job(1, "p", ready=(1,), staged=1), job(9, "q", running=1, ready=(), on="v")], site(1), [], host=12),
+    Row("and that it does need", [job("j1", "p", ready=(1,), staged=1, on="w"), job("j9", "q", running=1, ready=(), on="v")], site(key("p", users=1)), [], host=12),
     Row("what is staged gives way to the start of a job before it",
-        [job(1, "p", ready=(1,), staged=1), job(2, "q", HIGH)], site(1, "p", "q"),
+        [job("j1", "p", ready=(1,), staged=1, on="w"), job("j2", "q", HIGH, on="w")], site(key("p", users=1), key("q", users=1)),
         [Unstage("w", "j1", 1), Start("w", "j2", 0)], host=14),
-    Row("to what it reads", [job(1, "p", ready=(1,), running=1, staged=1), replace(job(2, "q", HIGH, on=""), payload_bytes=6)],
-        site(2, "p", "q", running=1), [Unstage("w", "j1", 1), Prepare("w", "j2")], host=15),
-    Row("not to that of a job behind it", [job(1, "p", HIGH, ready=(1,), running=1, staged=1), replace(job(2, "q", on=""), payload_bytes=6)],
-        site(2, "p", "q", running=1), [], host=15),
+    Row("to what it reads", [job("j1", "p", ready=(1,), running=1, staged=1, on="w"), replace(job("j2", "q", HIGH), payload_bytes=6)],
+        site(key("p", users=2), key("q", users=2), running=1), [Unstage("w", "j1", 1), Prepare("w", "j2")], host=15),
+    Row("not to that of a job behind it", [job("j1", "p", HIGH, ready=(1,), running=1, staged=1, on="w"), replace(job("j2", "q"), payload_bytes=6)],
+        site(key("p", users=2), key("q", users=2), running=1), [], host=15),
     Row("a prepared job whose key goes is forgotten with what is staged of it",
-        [job(1, "p", LOW, ready=(1,), staged=1), job(2, "q", HIGH, on="")], site(1),
+        [job("j1", "p", LOW, ready=(1,), staged=1, on="w"), job("j2", "q", HIGH)], site(key("p", users=1)),
         [Forget("w", "j1"), Evict("w", "p"), Load("w", "q", "j2")], gpu=10),
     Row("not while it is being staged",
-        [job(1, "p", LOW, ready=(2,), staging=1), job(2, "q", HIGH, on="")], site(1), [], gpu=10),
+        [job("j1", "p", LOW, ready=(2,), staging=1, on="w"), job("j2", "q", HIGH)], site(key("p", users=1)), [], gpu=10),
 ]  # fmt: skip
 
 

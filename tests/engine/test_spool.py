@@ -10,11 +10,11 @@ import threading
 from pathlib import Path
 
 import pytest
-from journal_jobs import SOON, held
+from journal_jobs import SOON, held, make_job
 
-from cuzk.engine.job import Job, Outcome, Partition, State
+from cuzk.engine.job import Outcome, State
 from cuzk.engine.journal import Journal
-from cuzk.engine.request import Payload, Priority, Request
+from cuzk.engine.request import Payload
 from cuzk.engine.spool import RESERVE_BYTES, Spool, Spools
 from cuzk.errors import EngineError, Unavailable
 
@@ -22,11 +22,6 @@ from cuzk.errors import EngineError, Unavailable
 @pytest.fixture
 def spools(tmp_path: Path) -> Spools:
     return Spools(tmp_path / "payloads")
-
-
-def job_of(number: int, *payload: Payload) -> Job:
-    request = Request(f"job-{number}", "porep-c2", Priority.NORMAL, payload=payload)
-    return Job(request, number, bytes(32), "porep-32GiB", [Partition(0)], 1.0)
 
 
 def test_a_payload_is_a_range_of_what_was_written(spools: Spools) -> None:
@@ -108,7 +103,7 @@ def test_a_file_belongs_to_the_job_that_was_accepted_with_it(tmp_path: Path) -> 
     journal = Journal(tmp_path / "state")
     spool = journal.spool()
     spool.write(b"payload")
-    asyncio.run(journal.accept(job_of(1, spool.payload(0, 3), spool.payload(3, 4))))
+    asyncio.run(journal.accept(make_job(1, spool.payload(0, 3), spool.payload(3, 4))))
     spool.discard()
     assert spool.path.read_bytes() == b"payload"
     with pytest.raises(EngineError, match="after its request was accepted"):
@@ -123,16 +118,16 @@ def test_a_file_of_a_refused_job_is_its_spools_again(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "state")
 
     async def work() -> None:
-        await journal.accept(job_of(1))
+        await journal.accept(make_job(1))
         early, late = journal.spool(), journal.spool()
         early.write(b"1")
         late.write(b"2")
         with held(journal):
-            task = asyncio.ensure_future(journal.accept(job_of(1, early.payload(0, 1))))
+            task = asyncio.ensure_future(journal.accept(make_job(1, early.payload(0, 1))))
             await asyncio.sleep(0)
             early.discard()  # before it is known
             assert early.path.exists()
-        for call in (task, journal.accept(job_of(1, late.payload(0, 1)))):
+        for call in (task, journal.accept(make_job(1, late.payload(0, 1)))):
             with pytest.raises(EngineError, match="accepted again"):
                 await call
         assert not early.path.exists()
@@ -148,7 +143,7 @@ def test_files_of_nobody_are_deleted_at_the_start(tmp_path: Path) -> None:
     first = Journal(tmp_path / "state")
     spool = first.spool()
     spool.write(b"payload")
-    asyncio.run(first.accept(job_of(1, spool.payload(0, 7))))
+    asyncio.run(first.accept(make_job(1, spool.payload(0, 7))))
     first.close()
     orphan = spool.path.with_name("0123456789abcdef")
     orphan.write_bytes(b"half a message")
@@ -167,7 +162,7 @@ def test_a_closed_journal_has_no_open_message(tmp_path: Path) -> None:
     journal.close()
     assert list((tmp_path / "state" / "payloads").iterdir()) == []
     with pytest.raises(Unavailable, match="the journal is closed"):
-        asyncio.run(journal.accept(job_of(1, Payload(path=other.path, size=1))))
+        asyncio.run(journal.accept(make_job(1, Payload(path=other.path, size=1))))
 
 
 def test_a_payload_that_cannot_be_kept_is_not_accepted(tmp_path: Path) -> None:
@@ -176,7 +171,7 @@ def test_a_payload_that_cannot_be_kept_is_not_accepted(tmp_path: Path) -> None:
     spool.write(b"payload")
     spool.path.unlink()
     with pytest.raises(EngineError, match="cannot be kept: No such file"):
-        asyncio.run(journal.accept(job_of(1, spool.payload(0, 7))))
+        asyncio.run(journal.accept(make_job(1, spool.payload(0, 7))))
     assert journal.recover().jobs == []
     journal.close()
 
@@ -187,7 +182,7 @@ def test_a_payload_that_comes_as_the_journal_closes_is_not_left(tmp_path: Path) 
     spool.write(b"payload")
     journal._files.shutdown()
     with pytest.raises(Unavailable, match="the journal is closed"):
-        asyncio.run(journal.accept(job_of(1, spool.payload(0, 7))))
+        asyncio.run(journal.accept(make_job(1, spool.payload(0, 7))))
     spool.discard()
     assert not spool.path.exists()
     journal.close()
@@ -223,10 +218,10 @@ def test_a_digest_is_of_the_bytes_wherever_they_are(spools: Spools) -> None:
     data = os.urandom(3_000_001)  # read in pieces
     spool = spools.new()
     spool.write(b"before" + data + b"after")
-    in_file = job_of(1, spool.payload(6, len(data)), spool.payload(0, 0)).request
-    in_memory = job_of(1, Payload.of(data), Payload.of(b"")).request
+    in_file = make_job(1, spool.payload(6, len(data)), spool.payload(0, 0)).request
+    in_memory = make_job(1, Payload.of(data), Payload.of(b"")).request
     assert in_file.digest() == in_memory.digest()
-    assert in_file.digest() != job_of(1, spool.payload(5, len(data)), spool.payload(0, 0)).request.digest()  # fmt: skip
+    assert in_file.digest() != make_job(1, spool.payload(5, len(data)), spool.payload(0, 0)).request.digest()  # fmt: skip
     os.truncate(spool.path, 1000)
     with pytest.raises(EngineError, match=f"of {len(data)} bytes are missing"):
         in_file.digest()

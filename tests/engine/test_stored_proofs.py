@@ -7,19 +7,19 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from journal_jobs import make_job
 
 from cuzk.engine.database import MIGRATIONS
-from cuzk.engine.job import Job, Outcome, Partition, State
+from cuzk.engine.job import Job, Outcome, State
 from cuzk.engine.journal import Journal
 from cuzk.engine.recall import proof_digest
-from cuzk.engine.request import Payload, Priority, Request
+from cuzk.engine.request import Payload
 
 DONE = Outcome(State.DONE, b"the proof", b"[35]")
 
 
 def job(number: int) -> Job:
-    request = Request("order-17", "circuit", Priority.NORMAL, payload=(Payload.of(b"witness"),))
-    return Job(request, number, bytes(32), "c", [Partition(0)], 1000.0)
+    return make_job(number, Payload.of(b"witness"), job_id="order-17")
 
 
 def made(folder: Path) -> Path:
