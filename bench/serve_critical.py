@@ -21,6 +21,8 @@ from bench.serve_daemon import CIRCUIT, Made, make, served
 from cuzk.errors import CuzkError, QueueFull
 from cuzk.server.client import Client
 
+FILLING = 60.0  # seconds
+
 Times = dict[str, tuple[str, float, float]]
 """Of a job that is done: priority, start and end of its partition."""
 
@@ -37,7 +39,13 @@ def critical(
         Client(daemon.address()) as client,
         kept_full(daemon.address(), made),
     ):
+        end = time.monotonic() + FILLING
         while sum(client.status()["states"].values()) < queue:
+            if time.monotonic() > end:
+                raise SystemExit(
+                    f"the queue never had {queue} jobs in {FILLING:.0f} s: the proofs are quicker than their requests, "
+                    f"take more than 2^{log_n} rows"
+                )
             time.sleep(0.02)
         for number in range(times):
             time.sleep(rng.uniform(0, 0.3))

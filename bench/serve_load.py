@@ -92,6 +92,14 @@ def load(kind: str, **given: object) -> Iterator[Load]:
         made.close()
 
 
+def until(end: float) -> Iterator[float]:
+    """Times up to then, at least one: of a process that stood still meanwhile, too, something is measured."""
+    while True:
+        yield time.perf_counter()
+        if time.perf_counter() >= end:
+            return
+
+
 def prove(given: Answer) -> Callable[[float], Answer]:
     """``flight`` calls at a time."""
     client, pool = Client(given["address"]), ThreadPoolExecutor(given["flight"])
@@ -99,7 +107,7 @@ def prove(given: Answer) -> Callable[[float], Answer]:
 
     def one(end: float) -> list[tuple[str, str]]:
         proofs = []
-        while time.perf_counter() < end:
+        for _ in until(end):
             result = client.prove_circuit(given["circuit"], witness)
             proofs.append((result.proof.decode(), result.public.decode()))
         return proofs
@@ -122,7 +130,8 @@ def submit(given: Answer) -> Callable[[float], Answer]:
         end, jobs, proofs = time.perf_counter() + much, deque[str](), list[tuple[str, str]]()
 
         def more() -> bool:
-            return len(proofs) + len(jobs) < much if counted else time.perf_counter() < end
+            asked = len(proofs) + len(jobs)
+            return asked < much if counted else not asked or time.perf_counter() < end
 
         while jobs or more():
             while len(jobs) < given["flight"] and more():
@@ -145,7 +154,7 @@ def bare(given: Answer) -> Callable[[float], Answer]:
 
     def one(end: float) -> list[tuple[str, str]]:
         proofs = []
-        while time.perf_counter() < end:
+        for _ in until(end):
             result = prover.prove(witness)
             proofs.append((proof_json(result.proof).decode(), public_json(result.public).decode()))
         return proofs
@@ -169,7 +178,7 @@ def status(given: Answer) -> Callable[[float], Answer]:
 
     def work(seconds: float) -> Answer:
         end, times = time.perf_counter() + seconds, []
-        while (began := time.perf_counter()) < end:
+        for began in until(end):
             call(GetStatusRequest())
             times.append(1e3 * (time.perf_counter() - began))
             time.sleep(max(0.0, EVERY - (time.perf_counter() - began)))
@@ -193,7 +202,7 @@ def push(given: Answer) -> Callable[[float], Answer]:
 
     def work(seconds: float) -> Answer:
         end, said = time.perf_counter() + seconds, deque[str]()
-        while time.perf_counter() < end:
+        for _ in until(end):
             try:
                 client.prove(message)
             except CuzkError as error:

@@ -1,6 +1,7 @@
 """What every test can ask for: the shared fixture files, both curves, both arithmetic paths."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -27,6 +28,9 @@ def loopback_only(event: str, arguments: tuple[object, ...]) -> None:
 
 
 sys.addaudithook(loopback_only)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell that starts this in the background ignores it, and so would all that the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

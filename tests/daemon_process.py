@@ -7,13 +7,14 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 
 from command import COMMAND, environment
+from cuzk.server.client import Client
 
 PATIENCE = 120.0  # seconds: no bound on speed, an end for a test that would hang
 
@@ -84,6 +85,21 @@ class Served:
         own = psutil.Process(self.process.pid)
         return [own, *own.children(recursive=True)]
 
+    @contextmanager
+    def halted(self) -> Iterator[None]:
+        """Its workers stand still: no proof is made and no request is looked at before the end of this."""
+        workers = self.processes()[1:]
+        assert workers
+        try:
+            for worker in workers:
+                worker.suspend()
+            until(lambda: all(w.status() == psutil.STATUS_STOPPED for w in workers))
+            yield
+        finally:
+            for worker in workers:
+                with suppress(psutil.NoSuchProcess):
+                    worker.resume()
+
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
@@ -91,6 +107,37 @@ class Served:
         self._reader.join()
         assert self.process.stderr is not None
         self.process.stderr.close()
+
+
+def until(held: Callable[[], object]) -> None:
+    """Ask again and again."""
+    end = time.monotonic() + PATIENCE
+    while not held():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@contextmanager
+def halted_at_work(
+    served: Served,
+    client: Client,
+    submit: Callable[[str], object],
+    name: str = "job",
+    count: int = 12,
+) -> Iterator[list[str]]:
+    """Jobs <name>-0, ..., a third of the last ``count`` and more of them not done; none goes on before the end of this.
+
+    On however quick a machine: as many more are asked for until the workers, halted, have left so many.
+    """
+    jobs: list[str] = []
+    while True:
+        jobs += [f"{name}-{number}" for number in range(len(jobs), len(jobs) + count)]
+        for job in jobs[-count:]:
+            submit(job)
+        with served.halted():
+            if 3 * sum(client.status()["states"].values()) >= count:
+                yield jobs
+                return
 
 
 @contextmanager

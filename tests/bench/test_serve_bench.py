@@ -63,7 +63,7 @@ def test_growth_is_a_slope() -> None:
 
 
 def test_critical_jobs(tmp_path: Path) -> None:
-    row = serve_critical.critical(tmp_path, queue=6, times=2, log_n=3)
+    row = serve_critical.critical(tmp_path, queue=6, times=2, log_n=11)
     assert row["critical"] == len(row["waits_ms"]) == 2
     assert row["wait_ms"]["max"] == max(row["waits_ms"]) > 0
     assert serve_critical.show(row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import select
 import signal
 import subprocess
 import threading
@@ -393,7 +394,10 @@ def _until(descriptor: int, text: str | None) -> str:
     """What comes until a text has come, or to its end."""
     shown = ""
     try:
-        while (text is None or text not in shown) and (part := os.read(descriptor, 65536)):
+        while text is None or text not in shown:
+            assert select.select([descriptor], [], [], 60)[0], shown
+            if not (part := os.read(descriptor, 65536)):
+                break
             shown += part.decode().replace("\r\n", "\n")
     except OSError:  # a terminal whose other end is closed
         pass

@@ -11,6 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -41,10 +43,10 @@ from cuzk.server.proving_pb2 import (
     SubmitProofRequest,
     SubmitProofResponse,
 )
-from daemon_process import PATIENCE, Served, serve
+from daemon_process import PATIENCE, Served, halted_at_work, serve, until
 
 MIB = 1 << 20
-SLOW, QUICK = "slow", "quick"  # a tenth of a second, a hundredth
+SLOW, QUICK = "slow", "quick"  # some hundredths of a second, a hundredth
 
 
 @pytest.fixture(scope="module")
@@ -71,18 +73,15 @@ def client(daemon: Served) -> Iterator[Client]:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[Client]:
-    """Of a daemon that takes little: three requests of at most 4 MiB."""
+def small(tmp_path: Path) -> Iterator[Served]:
+    """A daemon that takes little: three requests of at most 4 MiB."""
     (tmp_path / "cuzk.toml").write_text(
         '[queue]\nlimit = 3\ncritical = 0\n[security]\nmessage_limit = "4MiB"\n'
     )
     given = ["--circuit", f"{SLOW}={slow_files()[0]}", "--device", "cpu", "--threads", "1"]
     state = tmp_path / "state"
-    with (
-        serve("--config", tmp_path / "cuzk.toml", "--state", state, *given) as served,
-        Client(served.address, timeout=30) as made,
-    ):
-        yield made
+    with serve("--config", tmp_path / "cuzk.toml", "--state", state, *given) as served:
+        yield served
 
 
 def expect_valid(key: Path, result: ProofResult) -> None:
@@ -93,13 +92,6 @@ def expect_valid(key: Path, result: ProofResult) -> None:
 
 def job_of(client: Client, name: str) -> dict[str, Any]:
     return next(job for job in client.status()["jobs"] if job["id"] == name)
-
-
-def until(held: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not held():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def unended(client: Client) -> int:
@@ -164,20 +156,23 @@ def test_v8_a_job_is_known_by_its_id_and_never_by_its_proof(client: Client) -> N
 
 
 class Load:
-    """Jobs of two circuits, some of them cancelled. ``asked`` and ``taken``: how many it sent, and had an answer for."""
+    """Jobs of two circuits, some of them cancelled: ``count`` and as many more as it takes to see ``enough``.
+    ``asked`` and ``taken``: how many it sent, and had an answer for."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self.asked = self.taken = 0
+        self.enough = False
 
     def run(self, client: Client) -> None:
-        for number in range(self.count):
-            circuit = (SLOW, QUICK)[number % 2]
+        while self.asked < self.count or not self.enough:
+            circuit = (SLOW, QUICK)[self.asked % 2]
             witness = slow_files()[1] if circuit == SLOW else files("bn254").wtns
+            name = f"depth-{self.count}-{self.asked}"
             self.asked += 1
-            job = client.submit_circuit(circuit, witness, id=f"depth-{self.count}-{number}").job
+            job = client.submit_circuit(circuit, witness, id=name).job
             self.taken += 1
-            if number % 7 == 3:
+            if self.taken % 7 == 3:
                 client.cancel(job)
 
 
@@ -200,6 +195,7 @@ def test_15_depths_are_what_was_taken_and_has_not_ended(
             most = load.asked
             depths.append(sum(queue.pending + queue.in_progress for queue in answer.queues))
             working += any(queue.in_progress for queue in answer.queues)
+            load.enough = loading.done() or (max(depths) > 2 and working > 10)
             state = json.loads(answer.status_json)
             made = added(state["totals"])
             assert least <= made["submitted"] - before["submitted"] <= most
@@ -210,72 +206,78 @@ def test_15_depths_are_what_was_taken_and_has_not_ended(
         loading.result()
     assert max(depths) > 2
     assert working > 10
-    assert total(client)["submitted"] - before["submitted"] == load.count
+    assert total(client)["submitted"] - before["submitted"] == load.taken
 
 
 def test_d2_a_critical_job_begins_next(client: Client) -> None:
-    """Before all that wait: what was in work when it came is one partition."""
-    names = [f"other-{number}" for number in range(30)]
-    for number, name in enumerate(names):
-        priority = "low" if number < 3 else "normal"
-        client.submit_circuit(SLOW, slow_files()[1], id=name, priority=priority)
-    urgent = client.submit_circuit(QUICK, files("bn254").wtns, id="urgent", priority="critical")
-    assert urgent.place == 0
-    client.wait("urgent")
-    came = job_of(client, "urgent")["accepted"]
-    (part,) = job_of(client, "urgent")["partitions"]
-    client.wait(names[-1])
-    jobs = [job_of(client, name) for name in names]
-    starts = [each["started"] for job in jobs for each in job["partitions"]]
-    assert sum(came < start < part["started"] for start in starts) <= 1
-    assert sum(start > part["started"] for start in starts) > 3
-    waits = {(wait["kind"], wait["priority"]): wait for wait in client.status()["waits"]}
-    longest = waits["circuit", "critical"]["longest"]
-    assert longest == pytest.approx(part["started"] - came, abs=0.01)
+    """Before all that wait: once it is accepted, none of them begins earlier."""
+    client.prove_circuit(QUICK, files("bn254").wtns)  # its key is loaded
+    names: list[str] = []
+    later, more = 0, 30
+    while later < 4:  # so many waited when it came: on a quick machine more have to be asked for
+        names += [f"other-{number}" for number in range(len(names), len(names) + more)]
+        for name in names[-more:]:
+            priority = "low" if name in names[:3] else "normal"
+            client.submit_circuit(SLOW, slow_files()[1], id=name, priority=priority)
+        urgent = client.submit_circuit(QUICK, files("bn254").wtns, id=f"urgent-{more}", priority="critical")  # fmt: skip
+        accepted = time.time()
+        assert urgent.place == 0
+        client.wait(urgent.job)
+        came = job_of(client, urgent.job)["accepted"]
+        (part,) = job_of(client, urgent.job)["partitions"]
+        waits = {(wait["kind"], wait["priority"]): wait for wait in client.status()["waits"]}
+        assert waits["circuit", "critical"]["longest"] >= part["started"] - came - 0.01
+        client.wait(names[-1])
+        jobs = [job_of(client, name) for name in names[-more:]]
+        starts = [each["started"] for job in jobs for each in job["partitions"]]
+        assert not [start for start in starts if accepted < start < part["started"]]
+        later = sum(start > part["started"] for start in starts)
+        more *= 2
     until(lambda: not unended(client))
 
 
-def test_d8_cancel_at_every_stage_frees_what_was_reserved(client: Client) -> None:
-    names = [f"stage-{number}" for number in range(20)]
-    for name in names:
-        client.submit_circuit(SLOW, slow_files()[1], id=name)
-    assert client.cancel(names[-1]) is False  # it had not begun
-    assert any(owner.startswith("job stage-") for owner in owners(client))
-    running = [name for name in names[:-1] if job_of(client, name)["state"] != "done" and client.cancel(name)]  # fmt: skip
-    assert running  # at least the first that was not done yet
-    for name in (running[0], names[-1]):
-        assert job_of(client, name)["state"] == "cancelled"
+def test_d8_cancel_at_every_stage_frees_what_was_reserved(daemon: Served, client: Client) -> None:
+    with halted_at_work(daemon, client, slow_job(client), "stage", 20) as names:
+        assert client.cancel(names[-1]) is False  # it had not begun
+        assert any(owner.startswith("job stage-") for owner in owners(client))
+        until(lambda: client.status()["states"].keys() & {"preparing", "proving", "verifying"})
+        cancelled = [name for name in names[:-1] if job_of(client, name)["state"] != "done"]
+        for name in cancelled:
+            client.cancel(name)
+    gone = [name for name in cancelled if job_of(client, name)["state"] == "cancelled"]
+    for name in (gone[0], names[-1]):
         with pytest.raises(Cancelled):
             client.wait(name)
     until(lambda: not unended(client))
     until(lambda: not owners(client))
-    again = client.prove_circuit(SLOW, slow_files()[1], id=running[0])
+    again = client.prove_circuit(SLOW, slow_files()[1], id=gone[0])
     expect_valid(slow_files()[0], again)
-    assert client.cancel(running[0]) is False
-    assert client.wait(running[0]).proof == again.proof
+    assert client.cancel(gone[0]) is False
+    assert client.wait(gone[0]).proof == again.proof
     with pytest.raises(UnknownJob, match="'stage-99'"):
         client.cancel("stage-99")
 
 
-def test_16_a_wait_ends_at_its_time_and_its_job_goes_on(client: Client) -> None:
-    """The last of jobs that take more than a second together; a deadline ends its job."""
-    for number in range(12):
-        client.submit_circuit(SLOW, slow_files()[1], id=f"wait-{number}")
-    assert client.poll("wait-11", 0.02) is None
-    with pytest.raises(DeadlineExceeded, match="it goes on"):
-        client.wait("wait-11", timeout=0.01)
-    assert unended(client), "nobody waited for their end"
+def test_16_a_wait_ends_at_its_time_and_its_job_goes_on(daemon: Served, client: Client) -> None:
+    """The last of jobs that wait; a deadline ends its job."""
+    with halted_at_work(daemon, client, slow_job(client), "wait") as names:
+        assert client.poll(names[-1], 0.02) is None
+        with pytest.raises(DeadlineExceeded, match="it goes on"):
+            client.wait(names[-1], timeout=0.01)
     with pytest.raises(DeadlineExceeded, match="not done by its deadline"):
-        client.prove_circuit(SLOW, slow_files()[1], deadline=0.02)
-    expect_valid(slow_files()[0], client.wait("wait-11"))
+        client.prove_circuit(SLOW, slow_files()[1], deadline=0.001)
+    expect_valid(slow_files()[0], client.wait(names[-1]))
     until(lambda: not unended(client))
+
+
+def slow_job(client: Client) -> Callable[[str], object]:
+    return lambda name: client.submit_circuit(SLOW, slow_files()[1], id=name)
 
 
 def test_d13_after_load_everything_is_zero_and_adds_up(daemon: Served, client: Client) -> None:
     """By the RPC, the page's JSON and the metrics, after proofs, failures, refusals and cancelled jobs."""
-    for number in range(8):
-        client.submit_circuit(SLOW, slow_files()[1], id=f"sum-{number}")
-    client.cancel("sum-7")
+    with halted_at_work(daemon, client, slow_job(client), "sum", 8) as names:
+        client.cancel(names[-1])
     with pytest.raises(ProofError):
         client.prove_circuit(QUICK, files("bn254").false_witness)
     with pytest.raises(FormatError):
@@ -307,26 +309,44 @@ def test_d13_after_load_everything_is_zero_and_adds_up(daemon: Served, client: C
     )
 
 
-def test_d16_a_full_queue_says_its_length_and_has_room_later(small: Client) -> None:
-    for number in range(3):
-        small.submit_circuit(SLOW, slow_files()[1], id=f"full-{number}")
-    with grpc.insecure_channel(small.address) as channel, pytest.raises(grpc.RpcError) as refused:
-        channel.unary_unary(
-            "/cuzk.v1.ProvingEngine/SubmitProof",
-            request_serializer=SubmitProofRequest.SerializeToString,
-            response_deserializer=SubmitProofResponse.FromString,
-        )(SubmitProofRequest(request_id="x", proof_kind="CIRCUIT", circuit_id=SLOW,
-                             witness=slow_files()[1].read_bytes()), timeout=60)  # fmt: skip
-    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert refused.value.details() == (
-        "3 requests are waiting or in work, the limit is 3: try again later"
-    )
-    with pytest.raises(QueueFull):
-        small.submit_circuit(SLOW, slow_files()[1], id="full-3")
-    assert small.submit_circuit(SLOW, slow_files()[1], id="full-2").job == "full-2"  # it attaches
-    small.wait("full-0")
-    later = small.submit_circuit(SLOW, slow_files()[1], id="full-3")
-    expect_valid(slow_files()[0], small.wait(later.job))
+def test_d16_a_full_queue_says_its_length_and_has_room_later(small: Served) -> None:
+    with Client(small.address, timeout=30) as client:
+        submit = slow_job(client)
+        with full(small, client) as names:
+            with grpc.insecure_channel(small.address) as channel, pytest.raises(grpc.RpcError) as refused:  # fmt: skip
+                channel.unary_unary(
+                    "/cuzk.v1.ProvingEngine/SubmitProof",
+                    request_serializer=SubmitProofRequest.SerializeToString,
+                    response_deserializer=SubmitProofResponse.FromString,
+                )(SubmitProofRequest(request_id="x", proof_kind="CIRCUIT", circuit_id=SLOW,
+                                     witness=slow_files()[1].read_bytes()), timeout=60)  # fmt: skip
+            assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert refused.value.details() == (
+                "3 requests are waiting or in work, the limit is 3: try again later"
+            )
+            with pytest.raises(QueueFull):
+                submit("more")
+            same = client.submit_circuit(SLOW, slow_files()[1], id=names[-1])
+            assert same.job == names[-1]  # it attaches
+        client.wait(names[0])
+        submit("more")
+        expect_valid(slow_files()[0], client.wait("more"))
+
+
+@contextmanager
+def full(small: Served, client: Client) -> Iterator[list[str]]:
+    """Three jobs, none of them done as long as this lasts."""
+    submit = slow_job(client)
+    for attempt in count():
+        names = [f"full-{attempt}-{number}" for number in range(3)]
+        for name in names:
+            submit(name)
+        with small.halted():
+            if sum(client.status()["states"].values()) == 3:
+                yield names
+                return
+        for name in names:
+            client.wait(name)
 
 
 @pytest.mark.parametrize("mib", [5, 50, pytest.param(129, marks=pytest.mark.slow)])
@@ -338,13 +358,14 @@ def test_d6_large_requests_arrive(client: Client, mib: int) -> None:
     assert job_of(client, f"large-{mib}")["payload_bytes"] == len(witness) > mib * MIB
 
 
-def test_d6_a_request_above_the_limit_is_refused_in_words(small: Client) -> None:
+def test_d6_a_request_above_the_limit_is_refused_in_words(small: Served) -> None:
     witness = padded(slow_files()[1].read_bytes(), 9 * MIB)
-    with pytest.raises(
-        Refused, match=r"expected a message of at most [0-9,]+ bytes, found one of 9,4"
-    ):
-        small.submit_circuit(SLOW, witness)
-    assert small.prove_circuit(SLOW, slow_files()[1]).proof
+    with Client(small.address, timeout=30) as client:
+        with pytest.raises(
+            Refused, match=r"expected a message of at most [0-9,]+ bytes, found one of 9,4"
+        ):
+            client.submit_circuit(SLOW, witness)
+        assert client.prove_circuit(SLOW, slow_files()[1]).proof
 
 
 def padded(wtns: bytes, nbytes: int) -> bytes:

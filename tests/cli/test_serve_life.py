@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.error import HTTPError
@@ -25,9 +26,7 @@ from cuzk.curves import BN254
 from cuzk.errors import NotReady, Unavailable
 from cuzk.groth16 import VerifyingKey
 from cuzk.server.client import Client
-from daemon_process import PATIENCE, Served, serve
-
-JOBS = [f"job-{number}" for number in range(12)]
+from daemon_process import PATIENCE, Served, halted_at_work, serve
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +48,26 @@ def options(place: Path, slow: tuple[Path, Path]) -> list[str | Path]:
     return [*listen, "--state", place / "state", *work]
 
 
-def fill(served: Served, slow: tuple[Path, Path]) -> None:
-    """Twelve jobs, one of them in work."""
+@contextmanager
+def filled(served: Served, slow: tuple[Path, Path]) -> Iterator[list[str]]:
+    """Jobs: the first is done, some are in work, others wait, as long as this lasts."""
     with Client(served.address) as client:
-        for job in JOBS:
+
+        def submit(job: str) -> None:
             client.submit_circuit("slow", slow[1], id=job)
-        states = client.status()["states"]
-    assert sum(states.values()) > len(JOBS) // 2
+
+        submit("first")
+        client.wait("first", PATIENCE)
+        with halted_at_work(served, client, submit) as jobs:
+            yield ["first", *jobs]
 
 
-def finished(address: str, slow: tuple[Path, Path]) -> dict[str, bytes]:
+def finished(address: str, slow: tuple[Path, Path], jobs: list[str]) -> dict[str, bytes]:
     """All their proofs, each of them valid."""
     vk: VerifyingKey = library.load_verifying_key(slow[0])
     proofs = {}
     with Client(address) as client:
-        for job in JOBS:
+        for job in jobs:
             result = client.wait(job, PATIENCE)
             proof = library.load_proof(result.proof, BN254)
             assert library.verify(vk, library.load_public(result.public, BN254), proof)
@@ -76,11 +80,11 @@ def test_sigterm_drains_and_the_proofs_are_there_after_a_restart(
 ) -> None:
     """One running, others queued (cases: D12)."""
     with serve(*options(place, slow)) as first:
-        fill(first, slow)
-        first.signal(signal.SIGTERM)
-        first.said("SIGTERM: draining")
-        with Client(f"unix://{place}/s") as client, pytest.raises(Unavailable):
-            client.submit_circuit("slow", slow[1], id="late")
+        with filled(first, slow) as jobs:
+            first.signal(signal.SIGTERM)
+            first.said("SIGTERM: draining")
+            with Client(f"unix://{place}/s") as client, pytest.raises(Unavailable):
+                client.submit_circuit("slow", slow[1], id="late")
         assert first.ended() == 0
         assert "nothing is unfinished" in first.log[-1]
     assert not (place / "s").exists()
@@ -88,25 +92,25 @@ def test_sigterm_drains_and_the_proofs_are_there_after_a_restart(
         address = second.address
         with Client(address) as client:
             assert sum(client.status()["states"].values()) == 0
-        finished(address, slow)
+        finished(address, slow, jobs)
 
 
 def test_a_second_sigterm_stops_at_once_and_the_rest_is_done_later(
     place: Path, slow: tuple[Path, Path]
 ) -> None:
     with serve(*options(place, slow)) as first:
-        fill(first, slow)
         workers = first.processes()[1:]
-        first.signal(signal.SIGTERM)
-        first.said("SIGTERM: draining")
-        first.signal(signal.SIGTERM)
-        assert first.ended() == 0
-        assert first.said(r"ended; ([1-9]\d*) jobs are unfinished"), "it did not drain"
+        with filled(first, slow) as jobs:
+            first.signal(signal.SIGTERM)
+            first.said("SIGTERM: draining")
+            first.signal(signal.SIGTERM)
+            assert first.ended() == 0
+        assert 0 < int(first.said(r"ended; (\d+) jobs are unfinished")[1]) < len(jobs)
         assert not any(worker.is_running() for worker in workers)
     assert not (place / "s").exists()
     with serve(*options(place, slow)) as second:
         assert second.said("recovered|unfinished")
-        finished(second.address, slow)
+        finished(second.address, slow, jobs)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
@@ -115,8 +119,9 @@ def test_ctrl_c_and_a_terminal_that_closes_drain(
 ) -> None:
     """As a terminal sends them: to all processes of the group."""
     with serve(*options(place, slow)) as served:
-        fill(served, slow)
-        os.killpg(served.process.pid, number)
+        with filled(served, slow):
+            os.killpg(served.process.pid, number)
+            served.said("draining")
         assert served.ended() == 0
         assert "nothing is unfinished" in served.log[-1]
         assert not [line for line in served.log if "died" in line or "Traceback" in line]
@@ -125,17 +130,17 @@ def test_ctrl_c_and_a_terminal_that_closes_drain(
 def test_kill_9_and_a_start_at_once(place: Path, slow: tuple[Path, Path]) -> None:
     """No stale lock, the socket is taken over, every accepted job ends in a proof, none twice (cases: D4)."""
     with serve(*options(place, slow)) as first:
-        fill(first, slow)
         workers = first.processes()[1:]
-        with Client(first.address) as client:
-            early = client.wait(JOBS[0], PATIENCE).proof
-        first.process.kill()
-        first.process.wait()
+        with filled(first, slow) as jobs:
+            with Client(first.address) as client:
+                early = client.wait("first", PATIENCE).proof
+            first.process.kill()
+            first.process.wait()
         psutil.wait_procs(workers, timeout=PATIENCE)
         assert not any(worker.is_running() for worker in workers)
     assert (place / "s").exists()
     with serve(*options(place, slow)) as second:
-        assert finished(second.address, slow)[JOBS[0]] == early
+        assert finished(second.address, slow, jobs)["first"] == early
 
 
 def test_a_key_that_is_away_over_a_restart_is_waited_for(
@@ -145,36 +150,38 @@ def test_a_key_that_is_away_over_a_restart_is_waited_for(
     key, aside = place / "slow.zkey", place / "aside.zkey"
     shutil.copy(slow[0], key)
     with serve(*options(place, (key, slow[1]))) as first:
-        fill(first, slow)
         workers = first.processes()[1:]
-        first.process.kill()
-        first.process.wait()
+        with filled(first, slow) as jobs:
+            first.process.kill()
+            first.process.wait()
         psutil.wait_procs(workers, timeout=PATIENCE)
     key.rename(aside)
     with serve(*options(place, (key, slow[1]))) as second:
         assert second.said(r"'slow' is NOT READY, \d+ jobs wait for it: .*slow\.zkey")
         with Client(second.address) as client:
-            assert client.poll(JOBS[-1], 0.01) is None
+            assert client.poll(jobs[-1], 0.01) is None
             with pytest.raises(NotReady):
                 client.submit_circuit("slow", slow[1], id="new")
-        told = cuzk("status", JOBS[-1], "--address", second.address).out
-        assert told.startswith(f"{JOBS[-1]}: queued\n")
+        told = cuzk("status", jobs[-1], "--address", second.address).out
+        assert told.startswith(f"{jobs[-1]}: queued\n")
         assert f"NOT READY: {key}: expected" in told
         aside.rename(key)
         assert second.said(r"'slow' is ready again: \d+ jobs go on")
-        finished(second.address, slow)
+        finished(second.address, slow, jobs)
 
 
 def test_a_client_that_waits_when_it_is_killed_hears_of_it(
     place: Path, slow: tuple[Path, Path]
 ) -> None:
-    with serve(*options(place, slow)) as served:
-        fill(served, slow)
-        with Client(served.address) as client:
-            assert client.poll(JOBS[-1], 0.01) is None
-            os.kill(served.process.pid, signal.SIGKILL)
-            with pytest.raises(Unavailable) as raised:
-                client.wait(JOBS[-1])
+    with (
+        serve(*options(place, slow)) as served,
+        filled(served, slow) as jobs,
+        Client(served.address) as client,
+    ):
+        assert client.poll(jobs[-1], 0.01) is None
+        os.kill(served.process.pid, signal.SIGKILL)
+        with pytest.raises(Unavailable) as raised:
+            client.wait(jobs[-1])
     assert str(raised.value).startswith(f"unix://{place}/s: ")
 
 
@@ -336,10 +343,7 @@ def test_a_signal_while_it_starts_ends_it(
 def test_a_drain_has_an_end(place: Path, slow: tuple[Path, Path]) -> None:
     (place / "cuzk.toml").write_text("[daemon]\ndrain = 0.2\n")
     with serve("--config", place / "cuzk.toml", *options(place, slow)) as served:
-        fill(served, slow)
-        with Client(served.address) as client:
-            client.wait(JOBS[0], PATIENCE)
-        served.signal(signal.SIGTERM)
-        assert served.ended() == 0
-        left = int(served.said(r"ended; (\d+) jobs are unfinished")[1])
-    assert 0 < left < len(JOBS)
+        with filled(served, slow) as jobs:
+            served.signal(signal.SIGTERM)
+            assert served.ended() == 0
+        assert 0 < int(served.said(r"ended; (\d+) jobs are unfinished")[1]) < len(jobs)

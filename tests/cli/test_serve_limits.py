@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import resource
+import shutil
 import signal
 import socket
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from cuzk.cli.log_limit import Sparing
 from cuzk.cli.process_limits import limit_process
 from cuzk.errors import CuzkError
 from cuzk.server.client import Client
-from daemon_process import PATIENCE, Served, serve
+from daemon_process import PATIENCE, Served, halted_at_work, serve
 
 SOON = 60.0  # seconds: no bound on speed, an end for a test that would hang
 NOBODY = 65534
@@ -52,28 +53,29 @@ def holding(folder: Path, secrets: list[bytes]) -> set[str]:
 
 def test_witnesses_are_in_the_journal_while_jobs_live_and_nowhere_else() -> None:
     """At the log's finest level, with CUZK_DEBUG, with jobs that fail, a worker that crashes, a kill -9."""
-    key, wtns = slow_files()
-    witness = wtns.read_bytes()
+    witness = slow_files()[1].read_bytes()
     broken = witness[:-33] + bytes([witness[-33] ^ 1]) + witness[-32:]
     secrets = secrets_of(witness)
     with TemporaryDirectory(prefix="cuzk-") as made:
         place = Path(made)
+        key = Path(shutil.copy(slow_files()[0], place))
         (place / "tmp").mkdir()
         (place / "cuzk.toml").write_text('[daemon]\nlog_level = "debug"\n')
         options: list[str | Path] = ["--config", place / "cuzk.toml", "--listen", f"unix://{place}/s", "--status", "off"]  # fmt: skip
         options += ["--state", place / "state", "--circuit", f"slow={key}", "--device", "cpu", "--threads", "1"]  # fmt: skip
         variables = {"CUZK_DEBUG": "1", "TMPDIR": f"{place}/tmp", "HOME": f"{place}/home"}
         with serve(*options, variables=variables) as first:
-            said = _use(first, witness, broken)
+            said, jobs = _use(first, witness, broken, key)
             first.process.kill()
             first.process.wait()
             assert not [s for s in secrets if any(s.decode("latin-1") in line for line in [*first.log, *said])]  # fmt: skip
         assert holding(place, secrets) <= {"journal.sqlite", "journal.sqlite-wal"}
         assert holding(place, secrets), "accepted, and not done"
+        away(key).rename(key)
         with serve(*options, variables=variables) as second:
             with Client(second.address) as client:
-                for number in range(4):
-                    client.wait(f"job-{number}", PATIENCE)
+                for job in jobs:
+                    client.wait(job, PATIENCE)
             second.signal(signal.SIGTERM)
             assert second.ended() == 0
             assert not [s for s in secrets if any(s.decode("latin-1") in line for line in second.log)]  # fmt: skip
@@ -82,22 +84,31 @@ def test_witnesses_are_in_the_journal_while_jobs_live_and_nowhere_else() -> None
         assert modes == {"journal.sqlite": 0o600, "owner": 0o600, "payloads": 0o700}
 
 
-def _use(served: Served, witness: bytes, broken: bytes) -> list[str]:
-    """Jobs that fail, jobs that live, a worker's crash; all that the daemon said to its client."""
+def away(key: Path) -> Path:
+    return key.with_suffix(".away")
+
+
+def _use(served: Served, witness: bytes, broken: bytes, key: Path) -> tuple[list[str], list[str]]:
+    """Jobs that fail, a worker's crash, jobs that wait as their key is gone: all that the daemon said, and these jobs."""
     said = []
     with Client(served.address) as client:
         for given in (broken, witness[:-5], b"x" * 50 + witness[-99:]):
             with pytest.raises(CuzkError) as refused:
                 client.prove_circuit("slow", given, id="bad")
             said.append(str(refused.value))
-        for number in range(4):
-            client.submit_circuit("slow", witness, id=f"job-{number}")
         worker = served.processes()[1]
-        worker.send_signal(signal.SIGSEGV)
+
+        def submit(job: str) -> None:
+            client.submit_circuit("slow", witness, id=job)
+
+        with halted_at_work(served, client, submit) as jobs:
+            key.rename(away(key))
+            worker.send_signal(signal.SIGSEGV)  # it comes when this ends
         psutil.wait_procs([worker], timeout=SOON)
         served.said("SIGSEGV")
+        served.said("NOT READY")
         said += [str(client.status()), client.metrics()]
-    return said
+    return said, jobs
 
 
 def test_no_core_dumps_and_as_many_files_as_there_may_be() -> None:
