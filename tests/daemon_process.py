@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from command import COMMAND, environment
 from cuzk.server.client import Client
 
 PATIENCE = 120.0  # seconds: no bound on speed, an end for a test that would hang
+UNENDED = {"queued", "preparing", "proving", "verifying"}
 
 
 class Served:
@@ -125,19 +127,27 @@ def halted_at_work(
     name: str = "job",
     count: int = 12,
 ) -> Iterator[list[str]]:
-    """Jobs <name>-0, ..., a third of the last ``count`` and more of them not done; none goes on before the end of this.
+    """Jobs <name>-0, ...; a third of ``count`` and more of them, the last in this list, are not done and do not go on
+    before the end of this. The first of these may be in work.
 
-    On however quick a machine: as many more are asked for until the workers, halted, have left so many.
+    On however quick a machine: as many more are asked for, all at once, until the workers, halted, have left so many.
     """
     jobs: list[str] = []
-    while True:
-        jobs += [f"{name}-{number}" for number in range(len(jobs), len(jobs) + count)]
-        for job in jobs[-count:]:
-            submit(job)
-        with served.halted():
-            if 3 * sum(client.status()["states"].values()) >= count:
-                yield jobs
-                return
+    end = time.monotonic() + PATIENCE
+    with ThreadPoolExecutor(count) as threads:
+        while True:
+            assert time.monotonic() < end, f"all of {len(jobs)} jobs were done"
+            more = [f"{name}-{number}" for number in range(len(jobs), len(jobs) + count)]
+            list(threads.map(submit, more))
+            jobs += more
+            with served.halted():
+                state = client.status()
+                left = [job for job in state["jobs"] if job["state"] in UNENDED]
+                assert len(left) == sum(state["states"].values())
+                if 3 * len(left) >= count:
+                    names = [job["id"] for job in sorted(left, key=lambda job: job["accepted"])]
+                    yield [job for job in jobs if job not in names] + names
+                    return
 
 
 @contextmanager
