@@ -128,9 +128,8 @@ def kills(
             if number % 4 != EARLY:
                 daemon.address()
             time.sleep(rng.uniform(0, most))
-            if number % 4 == WORKER and (workers := daemon.workers()):
-                with suppress(psutil.NoSuchProcess):
-                    workers[0].kill()
+            if number % 4 == WORKER:
+                _kill_worker(daemon)
                 counts["worker"] += 1
                 continue
             daemon = _killed(daemon, folder)
@@ -156,6 +155,17 @@ def kills(
         "kills": counts, "seconds": time.monotonic() - began, "accepted": len(seen.accepted),
         "verified": verified, "broken_calls": seen.broken,
     }  # fmt: skip
+
+
+def _kill_worker(daemon: Daemon) -> None:
+    """When it has one."""
+    end = time.monotonic() + PATIENCE
+    while not (workers := daemon.workers()):
+        if time.monotonic() > end:
+            sys.exit(f"the daemon had no worker for {PATIENCE:.0f} s:\n{daemon.log()[-2000:]}")
+        time.sleep(PAUSE)
+    with suppress(psutil.NoSuchProcess):
+        workers[0].kill()
 
 
 def _killed(daemon: Daemon, folder: Path) -> Daemon:

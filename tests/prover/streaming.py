@@ -28,6 +28,7 @@ from cuzk.setup import insecure_setup
 from cuzk.vectors import Scalars
 from cuzk.verifier import verify
 from emulator.driver import FakeDriver, install
+from null_backend import TIMEOUT
 
 CIRCUIT = chain(BN254, 250)
 ROWS = 1 << 8  # 8 KiB of a vector: whole pages, wherever it begins
@@ -91,6 +92,15 @@ def held_locks() -> list[str]:
     return [name for name in held if name != "Ticket.bell"]  # rung when it is to be heard
 
 
+def threads_beside(others: set[threading.Thread]) -> list[threading.Thread]:
+    """What goes on; a thread that stages ends by itself when it has nothing to do, or has failed."""
+    found = set(threading.enumerate()) - others
+    for thread in found:
+        if thread.name.startswith("staging"):
+            thread.join(TIMEOUT)
+    return [thread for thread in found if thread.is_alive()]
+
+
 class Proving:
     """A Prover on a new driver, and its books after two proofs: the slots for batches have their length then."""
 
@@ -140,7 +150,7 @@ class Proving:
             "events": alive["events"] - sum(map(len, queues.events._idle.values())),
             "fetches": sum(len(each._small) - len(each._idle) for each in stagings),
             "locked": self.backend._residence.pinning.locked_bytes,
-            "threads": len(set(threading.enumerate()) - self.others),
+            "threads": len(threads_beside(self.others)),
         }
 
     def expect_nothing_left(self) -> None:

@@ -15,7 +15,7 @@ from random import Random
 
 import pytest
 from proofs import expect_nothing_held
-from streaming import WITNESS, Proving, backend, evaluations, held_locks, key
+from streaming import WITNESS, Proving, backend, evaluations, held_locks, key, threads_beside
 
 from cuzk.backends.cuda import clock
 from cuzk.errors import CuzkError, KernelError, OutOfMemory
@@ -151,7 +151,7 @@ def test_a_fault_while_a_prover_opens(function: str, monkeypatch: pytest.MonkeyP
             gc.collect()
             assert driver.alive == dict.fromkeys(driver.alive, 0), (k, what, after)
             assert held_locks() == []
-            assert set(threading.enumerate()) <= others
+            assert threads_beside(others) == []
     first_proof()
     assert driver.violations == []
 
@@ -196,7 +196,7 @@ def test_a_lost_device(named: bool, function: str, streamed_by_auto: FakeDriver)
                 assert "ILLEGAL_ADDRESS" in result.report.reason
             expect_nothing_held(prover)
             assert held_locks() == []
-            assert set(threading.enumerate()) <= others
+            assert threads_beside(others) == []
 
 
 def test_others_take_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -41,6 +41,7 @@ from cuzk.server import proving_pb2 as messages
 from cuzk.server.rpc_server import RpcServer, serve_rpc
 
 SERVICE = messages.DESCRIPTOR.services_by_name["ProvingEngine"]
+PATIENCE = 120.0  # seconds: no bound on speed, an end for a test that would hang
 SPENT = {"queue": 1.4, "load": 2.6, "prepare": 3.0, "prove": 40.0, "verify": 5.0, "total": 52.0, "work": 400.0}  # fmt: skip
 
 
@@ -187,9 +188,9 @@ class Running:
     def target(self) -> str:
         return self.address.replace("unix://", "unix:")
 
-    def wait(self, what: Any, seconds: float = 10) -> None:
+    def wait(self, what: Any) -> None:
         with self.engine.changed:
-            assert self.engine.changed.wait_for(what, seconds), "it did not happen"
+            assert self.engine.changed.wait_for(what, PATIENCE), "it did not happen"
 
     def tell(self, job: str) -> None:
         self.loop.call_soon_threadsafe(self.engine.told[job].set)
@@ -199,17 +200,22 @@ class Running:
             result = what(*arguments)
             return await result if asyncio.iscoroutine(result) else result
 
-        return asyncio.run_coroutine_threadsafe(run(), self.loop).result(20)
+        return asyncio.run_coroutine_threadsafe(run(), self.loop).result(PATIENCE)
 
     def nothing_spooled(self) -> None:
         """Threads delete, so that it takes a moment."""
+        self.until(lambda: not list(self.folder.iterdir()))
 
-        async def nothing() -> None:
-            async with asyncio.timeout(10):
-                while list(self.folder.iterdir()):
-                    await asyncio.sleep(0.001)
+    def until(self, ready: Callable[[], object]) -> None:
+        """Asked in the server's thread."""
+        self.soon(until, ready)
 
-        self.soon(nothing)
+
+async def until(ready: Callable[[], object]) -> None:
+    """Wait for what nobody announces."""
+    async with asyncio.timeout(PATIENCE):
+        while not ready():
+            await asyncio.sleep(0.001)
 
 
 def settings(folder: Path, listen: str = "127.0.0.1:0", **security: Any) -> Settings:
@@ -246,12 +252,12 @@ def running(folder: Path, listen: str = "127.0.0.1:0", **security: Any) -> Itera
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
     try:
-        assert started.wait(10)
+        assert started.wait(PATIENCE)
         yield made[0]
     finally:
         if made:
             made[0].loop.call_soon_threadsafe(ending.set)
-        thread.join(10)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 
@@ -289,7 +295,7 @@ def circuit(name: str, witness: bytes, **fields: Any) -> messages.SubmitProofReq
 
 def prove(channel: grpc.Channel, submit: messages.SubmitProofRequest, **call: Any) -> Any:
     """Curio's one call; what it answers."""
-    wanted = {"timeout": 60, **call}
+    wanted = {"timeout": PATIENCE, **call}
     return method(channel, "Prove")(messages.ProveRequest(submit=submit), **wanted).result
 
 

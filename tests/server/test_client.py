@@ -50,7 +50,7 @@ def script() -> Script:
 
 @pytest.fixture
 def client(script: Script) -> Iterator[Client]:
-    with serving(script) as address, Client(address, timeout=20) as made:
+    with serving(script) as address, Client(address, timeout=120) as made:
         yield made
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import resource
 import socket
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,8 @@ from typing import Any
 import pytest
 from h2.exceptions import FrameTooLargeError, ProtocolError
 from hpack import Encoder
-from scripted_engine import Running, channel_to, circuit, method, prove, running
-from test_rpc_security import PREFACE, SETTINGS, connect, read_all
+from scripted_engine import PATIENCE, Running, channel_to, circuit, method, prove, running
+from test_rpc_security import PREFACE, SETTINGS, connect, push, read_all
 
 from cuzk.server import connections, frames
 from cuzk.server import proving_pb2 as pb
@@ -41,12 +40,6 @@ def call(stream: int, name: str = "GetStatus", flags: int = END_HEADERS) -> byte
     return frame(HEADERS, flags, stream, block)
 
 
-def push(raw: socket.socket, data: bytes) -> None:
-    """All of it, or until the other end closes."""
-    with suppress(ConnectionResetError, BrokenPipeError):
-        raw.sendall(data)
-
-
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     with running(tmp_path_factory.mktemp("rpc")) as server:
@@ -58,22 +51,13 @@ def others_are_answered(server: Running) -> Iterator[None]:
     """One that was connected before, and nothing is left when all have gone."""
     with channel_to(server.target()) as channel:
         status = method(channel, "GetStatus")
-        assert status(pb.GetStatusRequest(), timeout=60).uptime_seconds == 599
+        assert status(pb.GetStatusRequest(), timeout=PATIENCE).uptime_seconds == 599
         yield
-        assert status(pb.GetStatusRequest(), timeout=60).uptime_seconds == 599
-    until(server, lambda: not server.server.server.transports)
+        assert status(pb.GetStatusRequest(), timeout=PATIENCE).uptime_seconds == 599
+    server.until(lambda: not server.server.server.transports)
     assert not server.server.gatekeeper.calls.of
     assert not server.server.gatekeeper.tasks
     server.nothing_spooled()
-
-
-def until(server: Running, what: Callable[[], bool]) -> None:
-    async def wait() -> None:
-        async with asyncio.timeout(10):
-            while not what():
-                await asyncio.sleep(0.001)
-
-    server.soon(wait)
 
 
 def only(server: Running, raw: socket.socket) -> Connection:
@@ -86,7 +70,7 @@ def only(server: Running, raw: socket.socket) -> Connection:
             if transport.get_extra_info("peername") == raw.getsockname()
         ]
 
-    until(server, lambda: bool(find()))
+    server.until(lambda: bool(find()))
     found: list[Connection] = server.soon(find)
     return found[0]
 
@@ -102,21 +86,27 @@ def only(server: Running, raw: socket.socket) -> Connection:
     ],
     ids=["ping", "settings", "window", "data", "unknown"],
 )
-def test_a_flood_of_frames_ends_its_connection(server: Running, flood: bytes) -> None:
+def test_a_flood_of_frames_ends_its_connection(
+    server: Running, flood: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "EACH_SECOND", 0.0)  # however long it takes
     with others_are_answered(server), connect(server) as raw:
         push(raw, AGREED + call(1, "Prove") + flood * 5000)
         read_all(raw)  # its end: we have not closed
 
 
-def test_calls_that_are_taken_back_at_once_leave_nothing(server: Running) -> None:
+def test_calls_that_are_taken_back_at_once_leave_nothing(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rapid reset: a task that is cancelled before it began forgets its call all the same."""
+    monkeypatch.setattr(frames, "EACH_SECOND", 0.0)  # however long it takes
     with others_are_answered(server), connect(server) as raw:
         raw.sendall(AGREED)
         connection = only(server, raw)
         taken_back = b"".join(call(n) + frame(RST, 0, n, bytes(4)) for n in range(1, 401, 2))
         raw.sendall(taken_back)
-        until(server, lambda: connection.connection.streams_failed == 200)
-        until(server, lambda: not connection.processor.streams)
+        server.until(lambda: connection.connection.streams_failed == 200)
+        server.until(lambda: not connection.processor.streams)
         push(raw, b"".join(call(n) + frame(RST, 0, n, bytes(4)) for n in range(401, 6401, 2)))
         read_all(raw)
 
@@ -143,12 +133,12 @@ def test_headers_that_unpack_to_much_are_not_unpacked(server: Running) -> None:
 def test_an_answer_that_is_not_read_is_given_up(
     server: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cuzk.server.streams.UNREAD_SECONDS", 0.1)
-    with others_are_answered(server), connect(server) as raw:
+    with others_are_answered(server), connect(server) as raw, monkeypatch.context() as brief:
+        brief.setattr("cuzk.server.streams.UNREAD_SECONDS", 0.1)
         raw.sendall(NO_WINDOW + call(1) + frame(DATA, END_STREAM, 1, bytes(5)))
         connection = only(server, raw)
-        until(server, lambda: connection.connection.streams_started == 1)
-        until(server, lambda: not connection.processor.streams)
+        server.until(lambda: connection.connection.streams_started == 1)
+        server.until(lambda: not connection.processor.streams)
         assert not server.server.gatekeeper.calls.of
 
 
@@ -165,21 +155,20 @@ def test_what_comes_after_a_calls_message_is_not_kept(server: Running) -> None:
             server.wait(lambda: server.engine.waiting == 1)
             raw.sendall(frame(DATA, 0, n, bytes(FRAME)) * 24)
             stream = server.soon(lambda n=n: connection.processor.streams[n])
-            until(server, lambda s=stream: s.buffer.unacked_size() == 24 * FRAME)  # type: ignore[misc]
+            server.until(lambda s=stream: s.buffer.unacked_size() == 24 * FRAME)  # type: ignore[misc]
             assert list(vars(stream.buffer)) == ["size"], "a number, and no data"
             server.tell(name)
-            until(server, lambda: not connection.processor.streams)
+            server.until(lambda: not connection.processor.streams)
             server.wait(lambda: server.engine.waiting == 0)
 
 
 def test_a_client_that_reads_nothing_is_not_read_either_and_then_cut_off(
-    server: Running, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every PING is answered; their answers would grow without end."""
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
+    """Every PING is answered; their answers would grow without end. The server's clock is put forward a minute."""
     monkeypatch.setattr(frames, "BURST", 1e9)
     monkeypatch.setattr(frames, "EACH_SECOND", 1e9)
-    with others_are_answered(server), socket.socket() as raw:
+    with running(tmp_path) as server, others_are_answered(server), socket.socket() as raw:
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         host, _, port = server.address.rpartition(":")
         raw.connect((host, int(port)))
@@ -187,13 +176,21 @@ def test_a_client_that_reads_nothing_is_not_read_either_and_then_cut_off(
         connection = only(server, raw)
         transport: Any = connection.transport
         raw.setblocking(False)
-        pings, most = frame(PING, 0, 0, bytes(8)) * 1000, 0
-        with suppress(ConnectionResetError, BrokenPipeError):
+        pings = frame(PING, 0, 0, bytes(8)) * 1000
+        with suppress(BlockingIOError):
             while True:
-                with suppress(BlockingIOError):
-                    raw.send(pings)
-                most = max(most, server.soon(transport.get_write_buffer_size))
-        assert 64 << 10 < most < MIB
+                raw.send(pings)
+                server.soon(transport.is_reading)
+        server.until(lambda: connection._unread is not None)
+        with suppress(BlockingIOError):
+            while True:
+                raw.send(pings)  # until no more is taken
+        assert 64 << 10 < server.soon(transport.get_write_buffer_size) < MIB
+        time = server.loop.time
+        monkeypatch.setattr(server.loop, "time", lambda: time() + connections.UNREAD_SECONDS)
+        server.until(lambda: transport not in server.server.server.transports)
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            raw.send(pings)
 
 
 def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
@@ -201,12 +198,12 @@ def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
         raws = [connect(server) for _ in range(30)]
         try:
             with channel_to(server.target()) as channel:
-                assert prove(channel, circuit("in", b"w"), timeout=60).status == 1
+                assert prove(channel, circuit("in", b"w"), timeout=PATIENCE).status == 1
                 assert server.soon(lambda: len(server.server.server.transports)) <= 8
         finally:
             for raw in raws:
                 raw.close()
-        until(server, lambda: not server.server.server.transports)
+        server.until(lambda: not server.server.server.transports)
 
 
 def test_a_connection_with_a_call_stays_and_one_more_is_refused(tmp_path: Path) -> None:
@@ -216,7 +213,7 @@ def test_a_connection_with_a_call_stays_and_one_more_is_refused(tmp_path: Path) 
         with connect(server) as more:
             assert read_all(more) == b"", "closed at once"
         server.tell("hold")
-        assert held.result(10).result.status == 1
+        assert held.result(PATIENCE).result.status == 1
 
 
 def test_connections_leave_files_for_the_journal(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from cuzk.server import web_connection
 from cuzk.server.web_server import WebServer, serve_web
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+PATIENCE = 120.0  # seconds: no bound on speed, an end for a test that would hang
 GOOD = b"GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
@@ -29,13 +30,17 @@ def served(attack: Callable[[WebServer], Awaitable[None]]) -> None:
         try:
             await attack(web)
             assert json.loads((await ask(web, GOOD))[1])["version"] == "0.6.0"
-            async with asyncio.timeout(10):
-                while web._server.server_state.connections:
-                    await asyncio.sleep(0.001)
+            await none_is_left(web)
         finally:
             await web.close()
 
     asyncio.run(run())
+
+
+async def none_is_left(web: WebServer) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while web._server.server_state.connections:
+            await asyncio.sleep(0.001)
 
 
 async def connect(web: WebServer) -> Connection:
@@ -48,7 +53,7 @@ async def ask(web: WebServer, sent: bytes) -> tuple[int, bytes]:
     reader, writer = await connect(web)
     try:
         writer.write(sent)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             head, _, body = (await reader.read()).partition(b"\r\n\r\n")
         return int(head.split()[1]) if head else 0, body
     except ConnectionResetError:
@@ -71,19 +76,19 @@ def test_connections_that_say_nothing_keep_nobody_out(monkeypatch: pytest.Monkey
 
 
 def test_a_request_that_comes_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_connection, "REQUEST_SECONDS", 0.2)
-
     async def attack(web: WebServer) -> None:
         for begun in (
             b"",
             b"GET /status HTTP/1.1\r\nHost: localhost\r\nX: ",
             GOOD[:-2] + b"Content-Length: 9\r\n\r\n",
         ):
-            reader, writer = await connect(web)
-            writer.write(begun)
-            async with asyncio.timeout(10):
-                with suppress(ConnectionResetError):
-                    await reader.read()
+            with monkeypatch.context() as brief:
+                brief.setattr(web_connection, "REQUEST_SECONDS", 0.2)
+                reader, writer = await connect(web)
+                writer.write(begun)
+                async with asyncio.timeout(PATIENCE):
+                    with suppress(ConnectionResetError):
+                        await reader.read()
             writer.close()
 
     served(attack)
@@ -91,15 +96,17 @@ def test_a_request_that_comes_slowly_is_cut_off(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_answer_that_is_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixteen thousand requests at once: no more is in memory than one answer."""
-    monkeypatch.setattr(web_connection, "REQUEST_SECONDS", 0.3)
 
     async def attack(web: WebServer) -> None:
-        reader, writer = await connect(web)
-        cast(asyncio.Transport, writer.transport).pause_reading()
-        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 16_000)
-        async with asyncio.timeout(10):
-            while web._server.server_state.connections:
-                await asyncio.sleep(0.01)
+        with monkeypatch.context() as brief:
+            brief.setattr(web_connection, "REQUEST_SECONDS", 0.3)
+            reader, writer = await connect(web)
+            cast(asyncio.Transport, writer.transport).pause_reading()
+            writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 16_000)
+            async with asyncio.timeout(PATIENCE):
+                while not web._server.server_state.connections:
+                    await asyncio.sleep(0.001)
+            await none_is_left(web)
         writer.transport.abort()
         del reader
 

@@ -24,7 +24,10 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.slow)])
-def test_every_accepted_job_has_one_proof(folder: Path, count: int) -> None:
+def test_every_accepted_job_has_one_proof(
+    folder: Path, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.serve_kills.GONE_SECONDS", 120.0)
     row = kills(folder, kills=count, most=0.3 if count == 4 else 2.0, log_n=6)
     assert row["kills"] == {"daemon": 3 * count // 4, "worker": count // 4}
     assert row["verified"] == row["accepted"] > 0

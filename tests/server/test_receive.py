@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from grpclib.protocol import Buffer
 from h2.connection import H2Connection
-from scripted_engine import FileSpool, Running, channel_to, circuit, method, prove, running
+from scripted_engine import FileSpool, Running, channel_to, circuit, method, prove, running, until
 
 from cuzk.errors import DeadlineExceeded, EngineError, FormatError
 from cuzk.server import receive
@@ -60,12 +59,6 @@ def receiver(folder: Path, limit: int = 1 << 30, arrivals: int = 1 << 30) -> Rec
 def nothing_left(folder: Path) -> bool:
     """What threads delete takes a moment."""
     return not list(folder.iterdir())
-
-
-async def until(what: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not what():
-            await asyncio.sleep(0.001)
 
 
 @pytest.mark.parametrize("size", [0, 1, IN_MEMORY, IN_MEMORY + 1, 3 * PIECE * 8 + 5])
@@ -226,13 +219,13 @@ def client_gone(server: Running, name: str, size: int) -> None:
         for start in range(0, 48 << 10, 16 << 10):
             h2.send_data(1, body[start : start + (16 << 10)])
         raw.sendall(h2.data_to_send())
-        server.soon(until, lambda: bool(list(server.folder.iterdir())))
+        server.until(lambda: bool(list(server.folder.iterdir())))
 
 
 def test_a_client_that_goes_away_within_a_message_leaves_nothing(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         client_gone(server, "half", 8 << 20)
-        server.soon(until, lambda: nothing_left(server.folder))
+        server.until(lambda: nothing_left(server.folder))
         assert "half" not in server.engine.requests
         assert server.soon(lambda: server.server.server.transports) == {}
         with channel_to(server.target()) as channel:

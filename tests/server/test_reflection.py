@@ -48,7 +48,7 @@ with grpc.insecure_channel(sys.argv[1]) as plain:
 def client(address: str, token: str) -> subprocess.CompletedProcess[str]:
     """A process of its own: its messages have the names of grpclib's."""
     command = [sys.executable, "-c", CLIENT, address, token]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_a_generic_client_proves(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_reflection_v1(tmp_path: Path) -> None:
             ServerReflectionRequest(file_containing_symbol="cuzk.v1.ProvingEngine"),
             ServerReflectionRequest(file_containing_symbol="no.such"),
         ]
-        listed, file, none = ask(iter(questions), timeout=60)
+        listed, file, none = ask(iter(questions), timeout=120)
         assert [s.name for s in listed.list_services_response.service] == ["cuzk.v1.ProvingEngine", "grpc.health.v1.Health"]  # fmt: skip
         assert b"SubmitProofRequest" in file.file_descriptor_response.file_descriptor_proto[0]
         assert none.error_response.error_code == 5

@@ -9,7 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
-from scripted_engine import Running, channel_to, circuit, method, proof_of, prove, refused, running
+from scripted_engine import (
+    PATIENCE,
+    Running,
+    channel_to,
+    circuit,
+    method,
+    proof_of,
+    prove,
+    refused,
+    running,
+)
 
 from cuzk.server import proving_pb2 as pb
 
@@ -49,7 +59,7 @@ def test_await_honours_its_timeout(server: Running, channel: grpc.Channel) -> No
     call = method(channel, "AwaitProof")
     start = time.monotonic()
     result = call(pb.AwaitProofRequest(job_id="hold-await", timeout_ms=150))
-    assert 0.15 <= time.monotonic() - start < 30
+    assert time.monotonic() - start >= 0.15
     assert (result.job_id, result.status, result.proof) == ("hold-await", 4, b"")
     assert result.error_message == "hold-await: proving; its proof is not there yet"
     status, _, _ = refused(call, pb.AwaitProofRequest(job_id="hold-await"), timeout=0.15)
@@ -135,9 +145,11 @@ def test_waiting_proves_leave_room_for_other_calls(server: Running, channel: grp
         call.future(pb.ProveRequest(submit=circuit(f"hold-room-{n}", b"w"))) for n in range(120)
     ]
     server.wait(lambda: server.engine.waiting == 120)
-    assert method(channel, "GetStatus")(pb.GetStatusRequest(), timeout=30).uptime_seconds == 599
+    assert (
+        method(channel, "GetStatus")(pb.GetStatusRequest(), timeout=PATIENCE).uptime_seconds == 599
+    )
     for n in range(120):
         server.tell(f"hold-room-{n}")
-    assert [future.result(10).result.job_id for future in futures] == [
+    assert [future.result(PATIENCE).result.job_id for future in futures] == [
         f"hold-room-{n}" for n in range(120)
     ]

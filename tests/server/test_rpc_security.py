@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import random
@@ -12,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from grpclib.health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.events import ResponseReceived
-from scripted_engine import Running, channel_to, circuit, method, prove, refused, running
+from scripted_engine import PATIENCE, Running, channel_to, circuit, method, prove, refused, running
 
 from cuzk.config import Address
 from cuzk.errors import FormatError, Unavailable
@@ -44,7 +44,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
             *("-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"),
             *("-out", str(paths[0]), "-keyout", str(paths[1])),
         ],
-        check=True, capture_output=True, timeout=30,
+        check=True, capture_output=True, timeout=PATIENCE,
     )  # fmt: skip
     return paths
 
@@ -133,15 +133,15 @@ def test_tls(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
         target = server.address.replace("127.0.0.1", "localhost")
         trusted = grpc.ssl_channel_credentials(cert.read_bytes())
         with grpc.secure_channel(target, trusted) as channel:
-            assert prove(channel, circuit("tls", b"w" * (2 << 20)), timeout=60).status == 1
+            assert prove(channel, circuit("tls", b"w" * (2 << 20)), timeout=PATIENCE).status == 1
         with channel_to(target) as channel:
-            assert refused(prove, channel, circuit("plain", b"w"), timeout=60)[0] is grpc.StatusCode.UNAVAILABLE  # fmt: skip
+            assert refused(prove, channel, circuit("plain", b"w"), timeout=PATIENCE)[0] is grpc.StatusCode.UNAVAILABLE  # fmt: skip
         assert set(server.engine.requests) == {"tls"}
         old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         old.load_verify_locations(cert)
         old.set_alpn_protocols(["h2"])
         host, _, port = server.address.rpartition(":")
-        with socket.create_connection((host, int(port)), 5) as raw, old.wrap_socket(raw, server_hostname="localhost") as tls:  # fmt: skip
+        with socket.create_connection((host, int(port)), PATIENCE) as raw, old.wrap_socket(raw, server_hostname="localhost") as tls:  # fmt: skip
             assert tls.version() == "TLSv1.3"
             assert tls.selected_alpn_protocol() == "h2"
     assert tls_context(cert, key).minimum_version is ssl.TLSVersion.TLSv1_2
@@ -167,15 +167,15 @@ def test_calls_of_one_client_are_bounded(tmp_path: Path) -> None:
         ]
         server.wait(lambda: server.engine.waiting == 2)
         status, text, word = refused(
-            method(first, "GetMetrics"), pb.GetMetricsRequest(), timeout=60
+            method(first, "GetMetrics"), pb.GetMetricsRequest(), timeout=PATIENCE
         )
         assert (status, word) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "refused")
         assert text == "expected at most 2 calls at a time of one client and 8 of all, found one more; try again later"  # fmt: skip
         server.tell("hold-0")
-        assert futures[0].result(10).result.status == 1
+        assert futures[0].result(PATIENCE).result.status == 1
         assert method(first, "GetMetrics")(pb.GetMetricsRequest()).prometheus_text
         server.tell("hold-1")
-        assert futures[1].result(10).result.status == 1
+        assert futures[1].result(PATIENCE).result.status == 1
 
 
 def test_calls_are_counted_and_given_back() -> None:
@@ -187,9 +187,18 @@ def test_calls_are_counted_and_given_back() -> None:
     assert not calls.of
 
 
+def push(raw: socket.socket, data: bytes, *, last: bool = False) -> None:
+    """All of it, and, if it is the ``last``, its end; or until the other end closes."""
+    with suppress(ConnectionResetError, BrokenPipeError):
+        raw.sendall(data)
+    if last:
+        with suppress(OSError):  # not connected any more
+            raw.shutdown(socket.SHUT_WR)
+
+
 def read_all(raw: socket.socket) -> bytes:
     """Until the other end closes."""
-    raw.settimeout(10)
+    raw.settimeout(PATIENCE)
     data = b""
     try:
         while more := raw.recv(65536):
@@ -201,7 +210,7 @@ def read_all(raw: socket.socket) -> bytes:
 
 def connect(server: Running) -> socket.socket:
     host, _, port = server.address.rpartition(":")
-    return socket.create_connection((host, int(port)), 10)
+    return socket.create_connection((host, int(port)), PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -233,15 +242,14 @@ def test_what_is_no_http2_ends_its_connection_and_nothing_else(
 ) -> None:
     with channel_to(server.target()) as channel, connect(server) as raw:
         assert prove(channel, circuit("before", b"w")).status == 1
-        raw.sendall(data)
-        raw.shutdown(socket.SHUT_WR)
+        push(raw, data, last=True)
         read_all(raw)
         assert prove(channel, circuit("after", b"w")).status == 1
 
 
 def test_a_frame_that_is_announced_too_large_is_not_waited_for(server: Running) -> None:
     with connect(server) as raw:
-        raw.sendall(PREFACE + SETTINGS + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01" + bytes(200_000))
+        push(raw, PREFACE + SETTINGS + b"\xff\xff\xff\x00\x00\x00\x00\x00\x01" + bytes(200_000))
         read_all(raw)  # the server closes; the client has not
 
 
@@ -254,18 +262,16 @@ def test_random_frames_do_no_harm(server: Running) -> None:
             head = len(body).to_bytes(3, "big") + bytes([rng.randrange(14), rng.randrange(256)])
             frames += head + rng.choice([0, 1, 1, 3, 5]).to_bytes(4, "big") + body
         with connect(server) as raw:
-            raw.sendall(frames)
-            raw.shutdown(socket.SHUT_WR)
+            push(raw, bytes(frames), last=True)
             read_all(raw)
     with channel_to(server.target()) as channel:
         assert prove(channel, circuit("well", b"w")).status == 1
-    server.soon(_no_calls, server)
+    no_calls(server)
 
 
-async def _no_calls(server: Running) -> None:
-    async with asyncio.timeout(10):
-        while server.server.gatekeeper.tasks or server.server.gatekeeper.calls.of:
-            await asyncio.sleep(0.001)
+def no_calls(server: Running) -> None:
+    keeper = server.server.gatekeeper
+    server.until(lambda: not keeper.tasks and not keeper.calls.of)
 
 
 @pytest.mark.parametrize(
@@ -290,8 +296,7 @@ def test_headers_that_are_not_grpcs(server: Running, change: dict[str, str], sta
     h2.initiate_connection()
     h2.send_headers(1, [(k.encode(), v.encode()) for k, v in headers.items()], end_stream=True)
     with connect(server) as raw:
-        raw.sendall(h2.data_to_send())
-        raw.shutdown(socket.SHUT_WR)
+        push(raw, h2.data_to_send(), last=True)
         events = h2.receive_data(read_all(raw))
     answers = [dict(e.headers) for e in events if isinstance(e, ResponseReceived)]
     if status:
@@ -315,15 +320,9 @@ def test_connections_of_one_client_are_bounded(tmp_path: Path) -> None:
         finally:
             for raw in idle:
                 raw.close()
-        server.soon(_gone, server)
+        server.until(lambda: not server.server.server.transports)
         with channel_to(server.target()) as channel:
             assert prove(channel, circuit("again", b"w")).status == 1
-
-
-async def _gone(server: Running) -> None:
-    async with asyncio.timeout(10):
-        while server.server.server.transports:
-            await asyncio.sleep(0.001)
 
 
 def test_a_connection_sends_at_once_and_asks_whether_the_other_end_is_there(
@@ -431,8 +430,8 @@ def test_a_call_that_never_sends_its_message_holds_one_place_for_a_minute(
     with running(tmp_path) as server, channel_to(server.target()) as channel:
         stream = channel.stream_unary("/cuzk.v1.ProvingEngine/Prove")
         never = threading.Event()
-        status, text, _ = refused(stream, iter(never.wait, True), timeout=60)
+        status, text, _ = refused(stream, iter(never.wait, True), timeout=PATIENCE)
         assert status is grpc.StatusCode.DEADLINE_EXCEEDED
         assert text == "expected a message within 0 s, found none"
         never.set()
-        server.soon(_no_calls, server)
+        no_calls(server)

@@ -65,5 +65,5 @@ def test_a_service_that_is_slow_to_take_a_connection() -> None:
     script.answers["GetMetrics"] = lambda _request, _context: GetMetricsResponse(
         prometheus_text="up 1"
     )
-    with serving(script) as address, slow(address) as there, Client(there, timeout=20) as client:
+    with serving(script) as address, slow(address) as there, Client(there, timeout=120) as client:
         assert client.metrics() == "up 1"

@@ -11,7 +11,7 @@ import stat
 import subprocess
 import time
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from cuzk.server.status_json import Wanted, status_json
 from cuzk.server.web import content_security_policy, web_app
 from cuzk.server.web_server import serve_web
 
+PATIENCE = 120.0  # seconds: no bound on speed, an end for a test that would hang
 TOKEN = "a-token-of-the-operator"
 
 
@@ -36,7 +37,8 @@ def ask(
 ) -> httpx.Response:
     async def asked() -> httpx.Response:
         transport = httpx.ASGITransport(app=app)
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost:9821") as http:
+        url = "http://localhost:9821"
+        async with httpx.AsyncClient(transport=transport, base_url=url, timeout=PATIENCE) as http:
             return await http.request(method, path, headers=headers)
 
     return asyncio.run(asked())
@@ -166,13 +168,22 @@ def test_hostile_names_come_through_whole_and_harmless() -> None:
     assert answer.headers["content-type"] == "application/json"  # not a page, and nosniff says so
 
 
-def test_a_thousand_jobs_are_written_within_twenty_milliseconds() -> None:
-    moment, times = many(1000), []
-    for _ in range(7):
+def quickest(work: Callable[[], object]) -> float:
+    """Seconds of a processor, the least of some tries."""
+    times = []
+    for _ in range(9):
         start = time.process_time()
-        status_json(moment, Wanted(jobs=1000))
+        work()
         times.append(time.process_time() - start)
-    assert min(times) < 0.020, times  # 7 ms; 2 ms for the 200 of the default
+    return min(times)
+
+
+def test_a_thousand_jobs_are_written_about_as_quickly_as_json_can_be() -> None:
+    moment = many(1000)
+    known = json.loads(status_json(moment, Wanted(jobs=1000)))
+    made = quickest(lambda: status_json(moment, Wanted(jobs=1000)))
+    least = quickest(lambda: json.dumps(known))
+    assert made < 5 * least, (made, least)  # 7 ms and 4; 2 ms for the 200 of the default
 
 
 @pytest.mark.parametrize("path", ["/", "/status", "/metrics", "/healthz"])
@@ -267,7 +278,7 @@ def test_it_serves_on_a_socket_beside_other_work_and_ends() -> None:
         before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
         web = await serve_web(Scripted(busy()), settings())
         assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
-        async with httpx.AsyncClient() as http:
+        async with httpx.AsyncClient(timeout=PATIENCE) as http:
             answer = await http.get(f"http://{web.address}/status")
             assert answer.json()["version"] == "0.6.0"
             head = await http.head(f"http://{web.address}/")
@@ -278,9 +289,8 @@ def test_it_serves_on_a_socket_beside_other_work_and_ends() -> None:
             assert rebound.status_code == 403
             with pytest.raises(Unavailable, match=f"{web.address}: .*another daemon"):
                 await serve_web(Scripted(busy()), settings(web.address))
-        start = time.monotonic()
-        await web.close()
-        assert time.monotonic() - start < 15
+        async with asyncio.timeout(PATIENCE):
+            await web.close()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", int(web.address.split(":")[1]))).close()
 
@@ -294,7 +304,7 @@ def test_it_serves_on_a_socket_of_the_file_system(tmp_path: Path) -> None:
         web = await serve_web(Scripted(busy()), settings(f"unix://{path}"))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         transport = httpx.AsyncHTTPTransport(uds=str(path))
-        async with httpx.AsyncClient(transport=transport) as http:
+        async with httpx.AsyncClient(transport=transport, timeout=PATIENCE) as http:
             answer = await http.get("http://any.name/status")  # nobody rebinds a file
             assert answer.json()["version"] == "0.6.0"
         await web.close()
@@ -309,7 +319,7 @@ def test_it_serves_others_over_tls_with_the_token(tmp_path: Path) -> None:
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
          "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
          "-out", certificate, "-keyout", key],
-        check=True, capture_output=True, timeout=30,
+        check=True, capture_output=True, timeout=PATIENCE,
     )  # fmt: skip
     token.write_text(f"{TOKEN}\n")
     token.chmod(0o600)
@@ -321,7 +331,7 @@ def test_it_serves_others_over_tls_with_the_token(tmp_path: Path) -> None:
         )
         url = f"https://localhost:{web.address.split(':')[1]}/status"
         trust = ssl.create_default_context(cafile=str(certificate))
-        async with httpx.AsyncClient(verify=trust) as http:
+        async with httpx.AsyncClient(verify=trust, timeout=PATIENCE) as http:
             assert (await http.get(url)).status_code == 401
             answer = await http.get(url, auth=("", TOKEN), headers={"host": "prover.example"})
             assert answer.json()["version"] == "0.6.0"
