@@ -12,7 +12,17 @@ from typing import Any
 
 import grpc
 import pytest
-from scripted_engine import Running, channel_to, circuit, method, proof_of, prove, refused, running
+from scripted_engine import (
+    PATIENCE,
+    Running,
+    channel_to,
+    circuit,
+    method,
+    proof_of,
+    prove,
+    refused,
+    running,
+)
 
 from cuzk.server import proving_pb2 as pb
 
@@ -115,7 +125,7 @@ def test_memory_is_flat_and_status_quick_while_messages_of_255_mib_come_in(tmp_p
         with channel_to(address) as channel:
             call = method(channel, "GetStatus")
             call(pb.GetStatusRequest())
-            base, peak, times = anonymous(), 0, []
+            base, peak, times, begun = anonymous(), 0, [], time.perf_counter()
             clients = [
                 subprocess.Popen([sys.executable, "-c", CLIENT, here, address]) for _ in range(8)
             ]
@@ -125,14 +135,14 @@ def test_memory_is_flat_and_status_quick_while_messages_of_255_mib_come_in(tmp_p
                 times.append(time.perf_counter() - start)
                 peak = max(peak, anonymous())
                 time.sleep(0.01)
+        all_of_it = time.perf_counter() - begun
         assert [client.returncode for client in clients] == [0] * 8
         assert peak - base < 64 * MIB
         print(f"p99 of {len(times)} calls: {sorted(times)[len(times) * 99 // 100] * 1e3:.1f} ms")
-        assert sorted(times)[len(times) // 2] < 0.25, (
-            "bench/serve.py has the number for a quiet machine"
-        )
+        # whatever the machine's speed; bench/serve.py has the number for a quiet one
+        assert sorted(times)[len(times) // 2] < all_of_it / 50
         daemon.stdin.close()
-        assert daemon.wait(20) == 0
+        assert daemon.wait(PATIENCE) == 0
         assert list(tmp_path.iterdir()) == []
     finally:
         for process in [*clients, daemon]:

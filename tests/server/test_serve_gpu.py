@@ -158,6 +158,7 @@ def test_a_worker_that_dies_in_a_proof(client: Client, keys: dict[str, Path]) ->
         psutil.Process(worker(client.status())["process"]).kill()
         for each in proofs:
             expect_valid(keys["bls"], each.result(timeout=120))
+    deadline = time.monotonic() + 60
     while sum(each["restarts"] for each in client.status()["workers"]) != 1:
         assert time.monotonic() < deadline
         time.sleep(0.1)
