@@ -176,19 +176,24 @@ def test_a_client_that_leaves_while_its_job_is_accepted(tmp_path: Path) -> None:
     play(tmp_path, scenario, BIG)
 
 
-def test_cancel_while_a_proof_is_written_is_too_late(tmp_path: Path) -> None:
+def test_cancel_while_a_proof_is_written_is_too_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is in the journal as done is done for everybody."""
 
     async def scenario(world: World) -> None:
+        writing, really = asyncio.Event(), world.journal.end
+
+        async def slowly(*about: Any, **more: Any) -> None:
+            writing.set()
+            await asyncio.sleep(50)
+            await really(*about, **more)
+
+        monkeypatch.setattr(world.journal, "end", slowly)
         request = world.request("a")
         await world.engine.submit(request)
-        while world.job("a").state != "verifying":
-            await asyncio.sleep(0.1)
-        live = world.engine._state.jobs.live["a"]
-        while live.ending is None:
-            await asyncio.sleep(0)
-            if live.ending is None:
-                await asyncio.sleep(0.1)
+        await writing.wait()
+        assert world.job("a").state == "verifying"
         assert await world.engine.cancel("a") is False
         assert await world.proof("a") == expected_proof(request, 1)
         assert (await world.quiet()).totals[0].done == 1

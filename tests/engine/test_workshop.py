@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from running_workers import SOON
 from toy_catalogue import PREPARED, ToyCatalogue, ToyCircuit, proof_of, request_of
+from toy_workshop import begun, error_of, prepared
 
 from cuzk.engine.catalogue import PartProof
 from cuzk.engine.request import Payload, Priority
@@ -47,24 +48,6 @@ def shop(tmp_path: Path) -> Iterator[Workshop]:
     yield made
     (tmp_path / "load").touch()
     made.close()
-
-
-def begun(path: Path) -> None:
-    until = time.monotonic() + SOON
-    while not path.with_name(path.name + ".begun").exists():
-        assert time.monotonic() < until, f"{path.name} did not begin"
-        time.sleep(0.002)
-
-
-def prepared(shop: Workshop, name: str, **fields: Any) -> None:
-    shop.load("toy").result(SOON)
-    shop.prepare("toy", request_of(name, **fields)).result(SOON)
-
-
-def error_of(future: Future[Any]) -> CuzkError:
-    error = future.exception(SOON)
-    assert isinstance(error, CuzkError)
-    return error
 
 
 def test_a_circuit_is_opened_once(shop: Workshop) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
 
 import pytest
 from running_workers import SOON, in_loop, running
 from toy_catalogue import STAGED, ToyCatalogue, proof_of, request_of
+from toy_workshop import begun, error_of, prepared
 
 from cuzk.engine.workshop import Workshop
-from cuzk.errors import Cancelled, CuzkError, EngineError, UnsatisfiedError, WorkerLost
+from cuzk.errors import Cancelled, EngineError, UnsatisfiedError, WorkerLost
 
 
 @pytest.fixture
@@ -23,23 +22,6 @@ def shop() -> Iterator[Workshop]:
     made.load("toy").result(SOON)
     yield made
     made.close()
-
-
-def prepared(shop: Workshop, name: str, **fields: Any) -> None:
-    shop.prepare("toy", request_of(name, **fields)).result(SOON)
-
-
-def error_of(future: Future[Any]) -> CuzkError:
-    error = future.exception(SOON)
-    assert isinstance(error, CuzkError)
-    return error
-
-
-def begun(path: Path) -> None:
-    until = time.monotonic() + SOON
-    while not Path(f"{path}.begun").exists():
-        assert time.monotonic() < until
-        time.sleep(0.002)
 
 
 def kept() -> set[tuple[str, int]]:
