@@ -28,9 +28,11 @@ def loopback_only(event: str, arguments: tuple[object, ...]) -> None:
 
 
 sys.addaudithook(loopback_only)
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell that starts this in the background ignores it, and so would all that the tests start.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        # As where a shell starts this in the background or by nohup. What the tests start would ignore it, too;
+        # a handler of any kind is not inherited.
+        signal.signal(number, lambda *_: None)
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,8 @@ import psutil
 
 from command import COMMAND, environment
 from cuzk.server.client import Client
+from until import PATIENCE, until
 
-PATIENCE = 120.0  # seconds: no bound on speed, an end for a test that would hang
 UNENDED = {"queued", "preparing", "proving", "verifying"}
 
 
@@ -109,14 +109,6 @@ class Served:
         self._reader.join()
         assert self.process.stderr is not None
         self.process.stderr.close()
-
-
-def until(held: Callable[[], object]) -> None:
-    """Ask again and again."""
-    end = time.monotonic() + PATIENCE
-    while not held():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 @contextmanager

@@ -8,8 +8,6 @@ import re
 import signal
 import subprocess
 import threading
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +24,7 @@ from cuzk.formats.bellman import write_params, write_vk
 from cuzk.groth16 import BELLMAN
 from cuzk.prover.session import Prover
 from cuzk.setup import Secrets, insecure_setup
+from until import until
 
 PHASES = ["evaluate", "quotient", "commit", "assemble", "verify"]
 
@@ -300,17 +299,6 @@ def test_proving_leaves_no_thread_behind(
     assert capsys.readouterr().out == ""
 
 
-@pytest.fixture
-def signals_are_heard() -> Iterator[None]:
-    """A process started in the background inherits that some signals are ignored, and so would its children."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
-    yield
-    for number, handler in zip(numbers, before, strict=True):
-        signal.signal(number, handler)
-
-
-@pytest.mark.usefixtures("signals_are_heard")
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no /proc to see threads in")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted(number: signal.Signals, tmp_path: Path) -> None:
@@ -322,8 +310,7 @@ def test_interrupted(number: signal.Signals, tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
     )
     tasks = Path(f"/proc/{process.pid}/task")
-    while process.poll() is None and len(list(tasks.iterdir())) < 2:
-        time.sleep(0.01)  # the native code starts the second thread
+    until(lambda: len(list(tasks.iterdir())) > 1)  # the native code starts the second thread
     process.send_signal(number)
     err = process.communicate(timeout=60)[1].decode()
     assert process.returncode == 130

@@ -43,7 +43,8 @@ from cuzk.server.proving_pb2 import (
     SubmitProofRequest,
     SubmitProofResponse,
 )
-from daemon_process import PATIENCE, Served, halted_at_work, serve, until
+from daemon_process import Served, halted_at_work, serve
+from until import PATIENCE, until
 
 MIB = 1 << 20
 SLOW, QUICK = "slow", "quick"  # some hundredths of a second, a hundredth

@@ -26,7 +26,8 @@ from cuzk.curves import BN254
 from cuzk.errors import NotReady, Unavailable
 from cuzk.groth16 import VerifyingKey
 from cuzk.server.client import Client
-from daemon_process import PATIENCE, Served, halted_at_work, serve
+from daemon_process import Served, halted_at_work, serve
+from until import PATIENCE
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,8 @@ from cuzk.cli.log_limit import Sparing
 from cuzk.cli.process_limits import limit_process
 from cuzk.errors import CuzkError
 from cuzk.server.client import Client
-from daemon_process import PATIENCE, Served, halted_at_work, serve
+from daemon_process import Served, halted_at_work, serve
+from until import PATIENCE
 
 SOON = 60.0  # seconds: no bound on speed, an end for a test that would hang
 NOBODY = 65534

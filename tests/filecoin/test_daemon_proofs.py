@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,7 +31,8 @@ from cuzk.filecoin.verify import verify
 from cuzk.formats.bellman import read_vk
 from cuzk.server.proving_pb2 import AwaitProofResponse, SubmitProofRequest
 from cuzk.verifier import Verifier
-from daemon_process import PATIENCE, Served, serve
+from daemon_process import Served, serve
+from until import PATIENCE, until
 
 WINDOW = registered("post", "StackedDrgWindow2KiBV1_1")  # as Go calls it
 WINNING = registered("post", "StackedDrgWinning2KiBV1")
@@ -157,13 +157,6 @@ def test_a_retry_is_the_same_job(client: Curio) -> None:
     assert len({result.proof for result in found}) == 1
     assert valid(stated(WINDOW, made, randomness=randomness), found[0].proof)
     assert client.completed() == before + 1
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def refused(client: Curio, request: SubmitProofRequest) -> tuple[grpc.StatusCode, str]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -34,6 +33,7 @@ from cuzk.server.proving_pb2 import AwaitProofResponse, SubmitProofRequest
 from cuzk.verifier import Verifier
 from daemon_process import Served, serve
 from proof_files import EQUATION
+from until import until
 
 WINDOW = registered("post", "StackedDrgWindow2KiBV1_1")  # as Go calls it
 PROGRAM = (sys.executable, Path(__file__).with_name("serve_twice.py"))
@@ -61,13 +61,6 @@ def served(place: Path) -> Iterator[Served]:
     with serve("--config", path, "--listen", f"unix://{place}/s", program=program) as daemon:
         assert daemon.address == f"unix://{place}/s"
         yield daemon
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + SOON
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def asked(*numbers: int) -> tuple[SubmitProofRequest, bytes, list[MadeSector]]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -30,18 +28,12 @@ from cuzk.server.proving_pb2 import AwaitProofResponse
 from cuzk.verifier import Verifier
 from daemon_process import serve
 from proof_files import EQUATION
+from until import until
 
 PARTED = replace(UPDATE[0], shape=replace(UPDATE[0].shape, update_partitions=2))
 """As in :mod:`parted_updates`, which is not for this process."""
 PROGRAM = (sys.executable, Path(__file__).with_name("serve_parted.py"))
 LONG = 900.0  # seconds
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + LONG
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def in_journal(state: Path) -> dict[int, bytes]:
@@ -92,10 +84,10 @@ def test_an_update_of_two_partitions(tmp_path: Path) -> None:
             )
             waiting = threads.submit(curio.prove, request)
             until(lambda: client.status()["jobs"][0]["id"] == request.request_id)
-            until((tmp_path / "second").exists)
-            until(lambda: states(client) == ["done", "proving"])
+            until((tmp_path / "second").exists, LONG)
+            until(lambda: states(client) == ["done", "proving"], LONG)
             assert client.poll(request.request_id, 0.05) is None
-            until(lambda: in_journal(tmp_path / "state"))
+            until(lambda: in_journal(tmp_path / "state"), LONG)
             kept = in_journal(tmp_path / "state")
             assert kept.keys() == {0}
             first.process.kill()
