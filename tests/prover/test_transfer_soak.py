@@ -13,7 +13,7 @@ import threading
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 
 import numpy as np
 import pytest
@@ -35,6 +35,7 @@ from cuzk.timeline import Timeline
 from cuzk.vectors import Scalars
 from cuzk.verifier import verify
 from null_backend import TIMEOUT
+from until import until
 
 MIB = 1 << 20
 KEPT = 200  # spans of a timeline: three proofs fill it
@@ -251,10 +252,7 @@ def test_a_process_killed_in_mid_batch(milliseconds: int, gpu_machine: Machine) 
             child.stdout.close()
     assert child.returncode == -9
     assert held > 64 * MIB  # a context alone has more
-    until = monotonic() + 10
-    while before - gpu_machine.free_bytes() > 8 * MIB and monotonic() < until:
-        sleep(0.05)
-    assert before - gpu_machine.free_bytes() <= 8 * MIB
+    until(lambda: before - gpu_machine.free_bytes() <= 8 * MIB)
     streamed, resident = provers(gpu_machine)
     with streamed, resident:
         witness = chain(BN254, ROWS).witness()

@@ -24,6 +24,7 @@ from cuzk.formats.iden3.zkey_writer import write_zkey
 from cuzk.server.client import Client, ProofResult
 from cuzk.setup import Secrets, insecure_setup
 from daemon_process import Served, serve
+from until import until
 
 pytestmark = pytest.mark.gpu
 LOG_ROWS = 16
@@ -140,7 +141,8 @@ def test_an_evicted_key_leaves_no_device_memory(client: Client, keys: dict[str, 
             assert freed > 0
         found.append(_free(client))
         print("free with both keys, and without", held, found[-1])
-    assert found[-1] >= found[0] - (16 << 20)
+    least = found[0] - (16 << 20)
+    until(lambda: found[-1] >= least or _free(client) >= least)
 
 
 def _free(client: Client) -> int:
@@ -152,16 +154,31 @@ def _free(client: Client) -> int:
 def test_a_worker_that_dies_in_a_proof(client: Client, keys: dict[str, Path]) -> None:
     with ThreadPoolExecutor(8) as threads:
         proofs = [threads.submit(prove, client, keys["bls"], f"job-{n}") for n in range(8)]
-        deadline = time.monotonic() + 60
-        while not any(each["partitions"] for each in client.status()["workers"]):
-            assert time.monotonic() < deadline
-        psutil.Process(worker(client.status())["process"]).kill()
+        stopped_in_a_proof(client).kill()
         for each in proofs:
             expect_valid(keys["bls"], each.result(timeout=120))
-    deadline = time.monotonic() + 60
-    while sum(each["restarts"] for each in client.status()["workers"]) != 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: sum(each["restarts"] for each in client.status()["workers"]) == 1)
+
+
+def stopped_in_a_proof(client: Client) -> psutil.Process:
+    """A worker's process that is in one and does nothing more."""
+    found: list[psutil.Process] = []
+
+    def stop() -> bool:
+        busy = [each for each in client.status()["workers"] if each["partitions"]]
+        if not busy:
+            return False
+        process = psutil.Process(busy[0]["process"])
+        process.suspend()
+        until(lambda: process.status() == psutil.STATUS_STOPPED)
+        if worker(client.status(), busy[0]["name"])["partitions"]:
+            found.append(process)
+        else:
+            process.resume()
+        return bool(found)
+
+    until(stop)
+    return found[0]
 
 
 def test_two_keys_take_turns_where_memory_is_for_one(keys: dict[str, Path], tmp_path: Path) -> None:
