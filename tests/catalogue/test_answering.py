@@ -38,8 +38,11 @@ class Hanging(Catalogue):
             self.looks += 1
             self.held.add(circuit)
             assert self.gate.wait(SOON)
-            self.held.discard(circuit)
         return super().entry(circuit)
+
+    def holds(self, circuit: str) -> bool:
+        """Whether a look at it goes on only when the gate opens."""
+        return circuit in self.held and not self.gate.is_set()
 
 
 class Clock:
@@ -55,7 +58,7 @@ class Clock:
 
             def wait(self, timeout: float | None = None) -> bool:
                 assert timeout is not None
-                until(lambda: self.is_set() or self.circuit in catalogue.held)
+                until(lambda: self.is_set() or catalogue.holds(self.circuit))
                 found = self.is_set()
                 clock.now += 0.0 if found else timeout
                 return found
