@@ -28,7 +28,7 @@ def check_plan(view: View, policy: Policy, actions: list[Action]) -> None:
     users = {where: key.users for where, key in keys.items()}
     running = {site.worker: site.running for site in view.sites}
     free = dict(view.free)
-    loading = {where[0] for where, key in keys.items() if key.loading}
+    loading = {where[0] for where, key in keys.items() if key.loading and not key.stalled}
     touched: set[tuple[str, str]] = set()
     evicted: set[tuple[str, str]] = set()
     forgotten: set[str] = set()

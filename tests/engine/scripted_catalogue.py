@@ -38,6 +38,8 @@ class Circuit:
     stage: float = 0.0
     """How much of ``prove`` that saves, and takes before."""
     fault: str = ""
+    silent: bool = False
+    """Whether the fault is that its files do not answer."""
     preload: bool = False
 
     def needs(self) -> Needs:
@@ -58,7 +60,7 @@ class ScriptedCatalogue:
 
     def entries(self) -> list[CircuitEntry]:
         return [
-            CircuitEntry(name, "circuit", f"{name}.zkey", 7, self.fault(name), spec.preload, (f"{name}-alias",))
+            CircuitEntry(name, "circuit", f"{name}.zkey", 7, self.fault(name), spec.preload, (f"{name}-alias",), spec.silent)
             for name, spec in self.circuits.items()
         ]  # fmt: skip
 

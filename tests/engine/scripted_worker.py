@@ -147,7 +147,7 @@ class ScriptedWorker:
         self.loaded.discard(circuit)
         await self._work("unload", circuit, circuit, 0.1)
 
-    async def check(self, request: Request) -> None:
+    async def check(self, request: Request, circuit: str = "") -> None:  # noqa: ARG002
         await self._back()
         await self._work("check", request.id, "", 0.001)
         self.catalogue.check(request)

@@ -126,6 +126,29 @@ def test_check_waits_behind_no_load_no_proof_and_no_reading(shop: Workshop, tmp_
         future.result(SOON)
 
 
+def test_what_hangs_on_a_circuits_files_is_no_other_circuits_matter(
+    shop: Workshop, tmp_path: Path
+) -> None:
+    """Loads, and checks of every priority."""
+    hangs = f"wait {tmp_path}/load"
+    busy: list[Future[Any]] = [shop.load("slow"), shop.unload("slow")]
+    for priority in Priority:
+        requests = [replace(request_of(f"{priority.name} {n}", check=hangs), priority=priority) for n in range(3)]  # fmt: skip
+        busy += [shop.check(request, "slow") for request in requests]
+    begun(tmp_path / "load")
+    for _ in range(2):
+        assert shop.load("toy").result(SOON).tier == "hot"
+        shop.unload("toy").result(SOON)
+    for priority in Priority:
+        shop.check(replace(request_of("c"), priority=priority), "toy").result(SOON)
+    assert not any(future.done() for future in busy)
+    (tmp_path / "load").touch()
+    for future in busy:
+        future.result(SOON)
+    with pytest.raises(EngineError, match="circuit slow is not loaded"):
+        shop.prepare("slow", request_of("late"))  # its unload came after its load
+
+
 @pytest.mark.parametrize("priority", [Priority.HIGH, Priority.CRITICAL])
 @pytest.mark.parametrize("kind", ["check", "prepare", "stage", "finish"])
 def test_13_nothing_waits_behind_lower_priorities(

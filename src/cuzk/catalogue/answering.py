@@ -162,7 +162,7 @@ class AnsweringCatalogue:
     def _entry(self, blank: CircuitEntry, until: float) -> CircuitEntry:
         look = self._answer(blank.id, until)
         if look is None or look.entry is None:
-            return replace(blank, fault=self._late(blank.id))
+            return replace(blank, fault=self._late(blank.id), silent=True)
         return look.entry
 
     def _late(self, circuit: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from cuzk.engine.catalogue import PartProof, Route
 from cuzk.engine.endings import Endings
@@ -20,6 +21,7 @@ from cuzk.engine.job import State as Stage
 from cuzk.engine.jobs import Live
 from cuzk.engine.placement import impossible
 from cuzk.engine.request import Priority, Request
+from cuzk.engine.silence import listening
 from cuzk.engine.snapshot import JobView
 from cuzk.engine.state import LOG, State, quoted
 from cuzk.engine.stations import Station
@@ -27,6 +29,7 @@ from cuzk.engine.views import job_view
 from cuzk.errors import (
     CuzkError,
     InternalError,
+    NotReady,
     QueueFull,
     RequestConflict,
     Unavailable,
@@ -189,7 +192,8 @@ class Admission:
                 continue
             before = station.worker.health()
             try:
-                await station.worker.check(request)
+                checking = station.worker.check(request, circuit)
+                await listening(self.state, circuit, checking, partial(_expect_heard, circuit))
             except WorkerLost as error:
                 lost = error
                 if not before.alive and station.worker.health().restarts == before.restarts:
@@ -246,6 +250,11 @@ class Admission:
         self._arrive(live)
         self.state.wake()
         return live
+
+
+def _expect_heard(circuit: str, silence: str) -> None:
+    if silence:
+        raise NotReady(f"{circuit}: not ready: {silence}")
 
 
 def conflict(job_id: str) -> RequestConflict:

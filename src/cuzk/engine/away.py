@@ -33,8 +33,13 @@ class Away:
         self._watch: asyncio.Task[None] | None = None
 
     def hold(self, circuit: str) -> bool:
-        """Whether a circuit is NOT READY and no worker has its key, or is about to: its jobs wait from now on."""
-        if any(circuit in station.keys for station in self.state.stations.values()):
+        """Whether a circuit is NOT READY and no worker has its key, or is about to: its jobs wait from now on. A load
+        that stands still is about nothing."""
+        stations = self.state.stations.values()
+        if any(
+            held is not None and not held.stalled
+            for held in (each.keys.get(circuit) for each in stations)
+        ):
             return False
         fault = self._faults().get(circuit, "")
         jobs, waiting = self.state.jobs, self.state.jobs.waiting_for(circuit)
@@ -66,6 +71,11 @@ class Away:
             error = self.impossible(circuit, critical=live.critical, payload_bytes=nbytes)
             if error is not None:
                 self.endings.fail(live, error)
+
+    def loaded(self, circuit: str) -> None:
+        """Its key is there, whatever its file does: nobody waits for that any more."""
+        if self.state.jobs.away.pop(circuit, ""):
+            LOG.info("%s is loaded: its jobs go on", quoted(circuit))
 
     async def _look_on(self) -> None:
         while self.state.jobs.away:

@@ -48,6 +48,8 @@ class CircuitEntry:
     preload: bool = False
     aliases: tuple[str, ...] = ()
     """Other names for PreloadSRS and EvictSRS: "porep-32g"."""
+    silent: bool = False
+    """Its fault is that its files do not answer: whoever reads them hangs until they do."""
 
 
 @dataclass(frozen=True)

@@ -129,10 +129,12 @@ class Child:
         self._workshop = workshop
         return opened
 
-    def _check(self, workshop: Workshop, request: Request, number: int) -> Future[None]:
+    def _check(
+        self, workshop: Workshop, request: Request, number: int, circuit: str
+    ) -> Future[None]:
         if number:
             self._kept[number] = request
-        return workshop.check(request)
+        return workshop.check(request, circuit)
 
     def _prepare(self, workshop: Workshop, circuit: str, what: Request | int) -> Future[int]:
         request = self._kept.pop(what) if isinstance(what, int) else what

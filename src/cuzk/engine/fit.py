@@ -134,7 +134,8 @@ class Spot:
     def of(cls, site: Site) -> Spot:
         """As it is."""
         keys = {key.circuit: key for key in site.keys}
-        return cls(site, keys, site.running, any(key.loading for key in site.keys))
+        loading = any(key.loading and not key.stalled for key in site.keys)
+        return cls(site, keys, site.running, loading)
 
     @property
     def worker(self) -> str:

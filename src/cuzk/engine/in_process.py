@@ -54,9 +54,9 @@ class InProcessWorker:
         if self._alive:
             await self._done(lambda: self._shop.unload(circuit))
 
-    async def check(self, request: Request) -> None:
+    async def check(self, request: Request, circuit: str = "") -> None:
         """Catalogue.check."""
-        await self._done(lambda: self._shop.check(request))
+        await self._done(lambda: self._shop.check(request, circuit))
 
     async def prepare(self, circuit: str, request: Request) -> int:
         """Read a request; the bytes that this holds until ``forget``."""

@@ -96,13 +96,13 @@ class ProcessWorker:
         with suppress(WorkerLost):  # what is lost is closed
             await self._alive().call("unload", circuit)
 
-    async def check(self, request: Request) -> None:
+    async def check(self, request: Request, circuit: str = "") -> None:
         """Catalogue.check, there."""
         link = await self._back()
         kept = self._kept
         number = kept.add(request) if kept else 0
         try:
-            await link.call("check", request, number)
+            await link.call("check", request, number, circuit)
         except BaseException:
             if kept and number:
                 kept.remove(request.id, number)

@@ -1,7 +1,8 @@
 """Which keys are on which worker: loading and closing them, and what follows when a load fails.
 
 A key's memory is reserved before its load begins, by estimate, and is its real bytes from then on; it is free when the
-worker has closed it. One that finds no memory gets a second try a little later, with the worker's idle keys gone; any
+worker has closed it. A worker's loads go one after the other, but for those that wait for files which do not answer
+(:mod:`silence`). One that finds no memory gets a second try a little later, with the worker's idle keys gone; any
 other failure is the circuit's fault there: its jobs go to another worker, wait where the circuit is NOT READY
 (:mod:`away`), or fail with the reason.
 """
@@ -10,14 +11,17 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
+from itertools import takewhile
 
 from cuzk.engine.away import Away
 from cuzk.engine.catalogue import Needs
 from cuzk.engine.endings import Endings
+from cuzk.engine.silence import listening
 from cuzk.engine.snapshot import SpanView
 from cuzk.engine.state import LOG, State, quoted, reason
 from cuzk.engine.stations import Fault, Held, Phase, Station
-from cuzk.errors import CuzkError, EngineError, OutOfMemory, WorkerLost
+from cuzk.errors import CuzkError, EngineError, NotReady, OutOfMemory, WorkerLost
 
 VANISHED = "found no file of that name"  # as cuzk.formats.source says of a file that is not there
 ELSEWHERE = 60.0  # seconds for which a circuit with a fault on one worker is tried on others only
@@ -50,13 +54,17 @@ class Residency:
         state, circuit = self.state, held.circuit
         began = state.clock()
         try:
-            loaded = await station.worker.load(circuit)
+            await self._turn(station, held, life)
+            loading = station.worker.load(circuit)
+            loaded = await listening(state, circuit, loading, partial(self._heard, station, held))
         except Exception as error:
             if station.life == life and station.keys.get(circuit) is held:
                 del station.keys[circuit]
                 state.release(held.owner)
             self._failed(station, circuit, error)
             return error
+        finally:
+            held.aside.set()
         if station.life != life:
             await self._unknown(station, circuit)
             return WorkerLost(f"{station.name} died while it loaded {circuit}")
@@ -65,12 +73,35 @@ class Residency:
         state.learn(circuit, station.worker.device, loaded.needs)
         state.hold(held.owner, loaded.needs.key)
         station.faults.pop(circuit, None)
+        self.away.loaded(circuit)
         state.history.span(SpanView(station.name, "keys", f"load {circuit}", began, now))
         for live in state.jobs.waiting_for(circuit):
             live.load_milliseconds += max(0.0, now - max(began, live.job.accepted)) * 1000
         LOG.info("loaded %s on %s in %.3f s: %s", quoted(circuit), station.name, now - began, loaded.tier)  # fmt: skip
         state.wake()
         return None
+
+    async def _turn(self, station: Station, held: Held, life: int) -> None:
+        """A worker's loads go one after the other, and past those that stand still."""
+        before = list(takewhile(lambda each: each is not held, station.keys.values()))
+        for each in before:
+            if each.phase is Phase.LOADING and station.life == life:
+                await each.aside.wait()
+        if station.life != life:
+            raise WorkerLost(f"{station.name} died before it loaded {held.circuit}")
+
+    def _heard(self, station: Station, held: Held, silence: str) -> None:
+        """Its load stands still, or goes on."""
+        if bool(silence) == bool(held.stalled):
+            return
+        held.stalled = silence
+        if silence:
+            LOG.warning("load of %s on %s stands still, other keys are loaded beside it: %s", quoted(held.circuit), station.name, reason(silence))  # fmt: skip
+            held.aside.set()
+            self.away.hold(held.circuit)
+        else:
+            LOG.info("load of %s on %s goes on", quoted(held.circuit), station.name)
+        self.state.wake()
 
     async def _unknown(self, station: Station, circuit: str) -> None:
         """A load that was meant for an earlier life of the worker: nobody knows of the key, unless it is wanted again."""
@@ -200,7 +231,7 @@ class Residency:
                     self.load(station, circuit)
             held = self._held(circuit)
             if held is not None and held.task is not None:
-                self._raise(await asyncio.shield(held.task))
+                await self._loaded(held, held.task)
                 return False, (state.clock() - began) * 1000
         raise EngineError(
             reason or f"{circuit}: no worker is there to load it, or its room was taken"
@@ -214,8 +245,16 @@ class Residency:
                 return held
         return None
 
-    def _raise(self, error: Exception | None) -> None:
-        if error is not None:
+    async def _loaded(self, held: Held, task: asyncio.Task[Exception | None]) -> None:
+        """Wait for its load; NotReady where that stands still, and goes on for whoever asks later."""
+        standing = asyncio.get_running_loop().create_task(held.aside.wait())
+        try:
+            await asyncio.wait([task, standing], return_when=asyncio.FIRST_COMPLETED)
+            if held.stalled:
+                raise NotReady(f"{held.circuit}: not ready: {held.stalled}")
+        finally:
+            standing.cancel()
+        if (error := await asyncio.shield(task)) is not None:
             raise error
 
     async def _make_room(self, station: Station, circuit: str) -> str:

@@ -11,7 +11,8 @@ Jobs are walked in their order (:mod:`order`), and each takes what it can use of
   memory is left (:mod:`ahead`). A slot that is free is kept for one that is being staged, from all behind it in order.
 * A job that is nowhere is prepared where its key is and no job is ahead of it; else waits for the worker that is loading
   it; else has it loaded on an idle worker; else is prepared ahead, behind others, if it is among the first there.
-* A circuit that no worker has is loaded where that delays least: beside what runs, one at a time on a worker.
+* A circuit that no worker has is loaded where that delays least: beside what runs, one at a time on a worker; a load that
+  waits for a file which does not answer is none of them.
 * A key needs room for itself and one partition. Room is made by eviction (:mod:`clearing`). Where that is not possible
   now, what the job needs is set aside (:mod:`fit`) and the keys in its way are used by nobody behind it.
 * Whoever waits for memory, a key or its preparation leaves its slot to those behind (but for CRITICAL jobs).
@@ -74,7 +75,7 @@ def _in_work(view: View) -> bool:
         any(job.running or job.preparing_on or job.staging for job in view.jobs)
         or any(site.running or site.preparing for site in view.sites)
         or any(
-            key.loading or key.users > still[site.worker, key.circuit]
+            (key.loading and not key.stalled) or key.users > still[site.worker, key.circuit]
             for site in view.sites
             for key in site.keys
         )

@@ -38,6 +38,10 @@ class Held:
     """Its load; the error with which that failed."""
     closing: asyncio.Task[None] | None = None
     """Its end."""
+    stalled: str = ""
+    """Why its load stands still: its files do not answer."""
+    aside: asyncio.Event = field(default_factory=asyncio.Event)
+    """Its load has ended, or stood still once: the worker's next one need not wait for it."""
 
     @property
     def key_bytes(self) -> int:
@@ -46,7 +50,7 @@ class Held:
 
     def ready(self, loaded: Loaded, now: float) -> None:
         """It is there, with its real bytes."""
-        self.phase = Phase.LOADED
+        self.phase, self.stalled = Phase.LOADED, ""
         self.needs = loaded.needs
         self.tier, self.slots = loaded.tier, max(1, loaded.slots)
         self.milliseconds = loaded.milliseconds
@@ -133,6 +137,7 @@ class Station:
                 used=held.used,
                 users=self.users(held.circuit) + (held.phase is Phase.CLOSING),
                 loading=held.phase is not Phase.LOADED,
+                stalled=bool(held.stalled),
                 slots=held.slots if lanes is None else min(held.slots, lanes),
                 loaded=held.loaded,
                 bytes=held.needs.key,

@@ -81,6 +81,8 @@ class Key:
     loaded: float = 0.0
     """When it was loaded."""
     bytes: Mapping[str, int] = field(default_factory=dict)
+    stalled: bool = False
+    """Its load waits for a file that does not answer, perhaps for ever: others are loaded beside it."""
 
 
 @dataclass(frozen=True)

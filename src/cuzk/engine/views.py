@@ -159,9 +159,10 @@ def _held_view(entry: CircuitEntry, station: Station) -> KeyView:
             entry.id, entry.kind, entry.key, "not ready", station.name,
             bytes=entry.key_bytes, fault=message,
         )  # fmt: skip
+    loading = "not ready" if held.stalled else "loading"
     return KeyView(
         entry.id, entry.kind, entry.key,
-        tier=held.tier if held.phase is not Phase.LOADING else "loading",
+        tier=held.tier if held.phase is not Phase.LOADING else loading,
         worker=station.name,
         bytes=held.key_bytes,
         users=station.users(entry.id),

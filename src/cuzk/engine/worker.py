@@ -59,8 +59,8 @@ class Worker(Protocol):
     async def unload(self, circuit: str) -> None:
         """Close it. The caller sees to it that nothing there uses it."""
 
-    async def check(self, request: Request) -> None:
-        """Catalogue.check, quickly, whatever else runs."""
+    async def check(self, request: Request, circuit: str = "") -> None:
+        """Catalogue.check, quickly, whatever else runs, and whatever hangs that is for another ``circuit``."""
 
     async def prepare(self, circuit: str, request: Request) -> int:
         """Read a request for its partitions; the bytes that this holds until ``forget``."""

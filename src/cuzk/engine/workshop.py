@@ -3,12 +3,15 @@
 Methods are called from one thread and return at once, with a future; work runs in threads by its kind, so that a
 check never waits behind a load or a proof, and the last step of a job not behind partitions of others.
 
-    load, unload   1 thread, in order
-    check          2 threads; and 1 each for jobs of HIGH and of CRITICAL priority, which wait for no lower ones
-    prepare        likewise
+    load, unload   of each circuit 1 thread, in order
+    check          of each circuit 2 threads; and 1 each for jobs of HIGH and of CRITICAL priority, which wait for no lower ones
+    prepare        2 threads for all circuits; and 1 each likewise
     finish         likewise
     stage          likewise, beside the partitions in work
     prove          of each circuit as many as it has slots
+
+Loads and checks read a circuit's files, which may be on a mount that does not answer: what hangs there is no other
+circuit's matter. That keys are loaded one after the other is for the engine to see to.
 
 What was read of a request is held from ``prepare`` to ``forget``, under the job's id, and by nothing else; what was staged
 of its partitions with it, each until it is proved.
@@ -30,7 +33,7 @@ from cuzk.engine.request import Priority, Request
 from cuzk.engine.worker import Loaded
 from cuzk.errors import Cancelled, EngineError
 
-KINDS = ("check", "prepare", "stage", "finish")
+KINDS = ("prepare", "stage", "finish")
 THREADS = 2
 APART = (Priority.HIGH, Priority.CRITICAL)
 
@@ -68,7 +71,8 @@ class Workshop:
         self._device = device
         self._threads = threads
         self._lanes = lanes
-        self._loading = ThreadPoolExecutor(1, "load")
+        self._loading: dict[str, ThreadPoolExecutor] = {}
+        self._checking: dict[tuple[str, Priority], ThreadPoolExecutor] = {}
         self._pools = {kind: ThreadPoolExecutor(THREADS, kind) for kind in KINDS}
         self._apart = {
             (kind, priority): ThreadPoolExecutor(1, f"{kind}-{priority.name}")
@@ -88,17 +92,22 @@ class Workshop:
         """Open a circuit, or the answer of when it was opened."""
         known = self._loads.get(circuit)
         if known is None or (known.done() and known.exception()):
-            known = self._loads[circuit] = self._loading.submit(_work, self._load, circuit)
+            known = self._loads[circuit] = self._loader(circuit).submit(_work, self._load, circuit)
         return known
 
     def unload(self, circuit: str) -> Future[None]:
         """Close it when its partitions in work have ended; one that is not open is no error."""
         self._loads.pop(circuit, None)
-        return self._loading.submit(_work, self._unload, circuit)
+        return self._loader(circuit).submit(_work, self._unload, circuit)
 
-    def check(self, request: Request) -> Future[None]:
-        """Catalogue.check."""
-        return self._pool("check", request.priority).submit(_work, self._catalogue.check, request)
+    def check(self, request: Request, circuit: str = "") -> Future[None]:
+        """Catalogue.check, for ``circuit``."""
+        own = request.priority if request.priority in APART else Priority.NORMAL
+        pool = self._checking.get((circuit, own))
+        if pool is None:
+            threads = THREADS if own is Priority.NORMAL else 1
+            pool = self._checking[circuit, own] = ThreadPoolExecutor(threads, f"check-{circuit}")
+        return pool.submit(_work, self._catalogue.check, request)
 
     def prepare(self, circuit: str, request: Request) -> Future[int]:
         """Read a request, in place of what was read under its id before; the bytes that this holds."""
@@ -139,7 +148,8 @@ class Workshop:
 
     def close(self) -> None:
         """Wait for work that has begun, drop the rest, close all circuits."""
-        pools = [self._loading, *self._pools.values(), *self._apart.values()]
+        pools = [*self._loading.values(), *self._checking.values()]
+        pools += [*self._pools.values(), *self._apart.values()]
         pools += [place.pool for place in self._places.values()]
         for pool in pools:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -149,6 +159,12 @@ class Workshop:
             self._held.clear()
         for circuit in list(self._places):
             self._unload(circuit)
+
+    def _loader(self, circuit: str) -> ThreadPoolExecutor:
+        pool = self._loading.get(circuit)
+        if pool is None:
+            pool = self._loading[circuit] = ThreadPoolExecutor(1, f"load-{circuit}")
+        return pool
 
     def _pool(self, kind: str, priority: Priority) -> ThreadPoolExecutor:
         return self._apart.get((kind, priority)) or self._pools[kind]
