@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,17 +14,11 @@ import cuzk as library
 from cuzk.curves import BN254
 from cuzk.errors import NotReady
 from cuzk.server.client import Client, ProofResult
-from daemon_process import PATIENCE, serve
+from daemon_process import serve
+from until import PATIENCE, until
 
 PROGRAM = (sys.executable, Path(__file__).with_name("serve_mounted.py"))
 LATE = r"its files have not answered for \d+ s: is a disk or a network mount away\?$"
-
-
-def until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def valid(result: ProofResult) -> bool:

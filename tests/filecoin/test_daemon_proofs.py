@@ -32,7 +32,7 @@ from cuzk.formats.bellman import read_vk
 from cuzk.server.proving_pb2 import AwaitProofResponse, SubmitProofRequest
 from cuzk.verifier import Verifier
 from daemon_process import Served, serve
-from until import PATIENCE, until
+from until import PATIENCE
 
 WINDOW = registered("post", "StackedDrgWindow2KiBV1_1")  # as Go calls it
 WINNING = registered("post", "StackedDrgWinning2KiBV1")
@@ -288,12 +288,8 @@ def test_a_worker_that_dies_is_replaced(client: Curio, daemon: Served) -> None:
     before = [process.pid for process in workers]
     assert before
     with ThreadPoolExecutor(1) as threads:
-        try:
-            for process in workers:
-                process.suspend()
-                until(lambda process=process: process.status() == psutil.STATUS_STOPPED)  # type: ignore[misc]
+        with daemon.halted():
             waiting = threads.submit(client.prove, asked(randomness, made))
-        finally:
             for process in workers:
                 process.kill()
         result = waiting.result(PATIENCE)
