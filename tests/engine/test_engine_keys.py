@@ -337,3 +337,24 @@ def test_a_key_that_a_gpu_has_not_room_for_is_streamed_and_not_refused(
         tmp_path, scenario, {"wide": wide, "small": small}, policy=policy,
         workers={"gpu": {"cuda:0": 8}}, prepare=prepare,
     )  # fmt: skip
+
+
+def test_a_key_is_evicted_as_soon_as_its_job_is_done(tmp_path: Path) -> None:
+    """Though the worker takes its time to let go of what it read of the request: the key is closed after that."""
+
+    async def scenario(world: World) -> None:
+        forget = world.worker.forget
+
+        async def slow(job: str) -> None:
+            await asyncio.sleep(5)
+            world.worker.events.append((asyncio.get_running_loop().time(), "forget", job, -1))
+            await forget(job)
+
+        world.worker.forget = slow  # type: ignore[method-assign]
+        await world.engine.submit(world.request("a"))
+        await world.proof("a")
+        assert await world.engine.evict("small") == (True, 4 * GIB)
+        assert world.worker.words("forget", "unload") == [("forget", "a"), ("unload", "small")]
+        await world.quiet()
+
+    play(tmp_path, scenario)

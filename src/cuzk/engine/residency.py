@@ -300,6 +300,7 @@ class Residency:
         return bool(tasks), sum(held.key_bytes for _, held in found) if tasks else 0
 
     def _expect_idle(self, station: Station, held: Held) -> None:
+        """A job that is being forgotten there uses it no more: its end was told, or is about to be."""
         circuit = held.circuit
         if held.phase is Phase.LOADING:
             raise EngineError(f"{circuit}: not evicted: {station.name} is loading it")
@@ -308,7 +309,8 @@ class Residency:
             *station.preparing.values(),
             *station.partitions.values(),
         ]
-        jobs = sorted({quoted(live.job.id) for live in works if live.job.circuit == circuit})
+        using = [live for live in works if live.job.circuit == circuit and live.forgetting is None]
+        jobs = sorted({quoted(live.job.id) for live in using})
         if jobs:
             more = f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""
             raise EngineError(
