@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import mmap
+import threading
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from cuzk.errors import FormatError, KernelError, PinningRefused
 from cuzk.vectors import Points, Scalars
 from emulator import EmulatedMachine
 from emulator.driver import FakeDriver, install
+from until import PATIENCE
 
 R = BN254.r
 N = 512  # 16 KiB: whole pages wherever they begin
@@ -48,6 +50,11 @@ def montgomery(x: list[int]) -> Scalars:
 
 
 def expect_nothing_left(driver: FakeDriver) -> None:
+    """The thread that stages, too, which ends by itself when it has nothing to do."""
+    for thread in threading.enumerate():
+        if thread.name.startswith("staging"):
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
     gc.collect()
     assert (driver.registered, driver.used, driver.pinned) == ({}, 0, {})
     assert driver.alive == dict.fromkeys(driver.alive, 0)
