@@ -63,7 +63,7 @@ class Prover:
     proofs (1 to 4, else FormatError) are in work at once, of which one computes while others' vectors are
     copied and their proofs are finished; further ones wait in order of arrival. That is by default two on a GPU
     whose memory holds the vectors of both, one on a CPU. ``close`` (or leaving the ``with`` block) waits for
-    the proofs in work, refuses those that still wait, and lets go of the key; no thread outlives a call.
+    the proofs in work, refuses those that still wait, and lets go of the key; no thread works on after a call.
     ``timeline`` has the spans of the last proofs, those that failed included, and of loading the key.
     """
 
