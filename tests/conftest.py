@@ -1,6 +1,7 @@
 """What every test can ask for: the shared fixture files, both curves, both arithmetic paths."""
 
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -72,6 +73,10 @@ def arithmetic(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def pytest_collection_finish() -> None:
-    """What collecting 12,000 tests has made stays: no collection of garbage looks through it again (200 ms each)."""
+    """What collecting 12,000 tests has made stays: no collection of garbage looks through it again (200 ms each).
+
+    Hypothesis is imported before, for then it asks what refers to the generators of random numbers that it is given.
+    """
+    importlib.import_module("hypothesis")
     gc.collect()
     gc.freeze()
