@@ -7,6 +7,7 @@ from typing import Any
 
 from cuzk.catalogue import Catalogue
 from cuzk.config import CircuitSettings, FilecoinSettings
+from cuzk.engine.catalogue import OpenCircuit, PartProof
 from cuzk.engine.request import Field, Payload, Priority, Request
 
 
@@ -35,3 +36,20 @@ def request(kind: str, fields: dict[str, Field], *blobs: bytes | Path) -> Reques
 
 def witness_request(circuit: str, *blobs: bytes | Path) -> Request:
     return request("circuit", {"circuit_id": circuit}, *blobs)
+
+
+class Opened:
+    """A circuit of a catalogue on two threads, closed in the end."""
+
+    def __init__(self, catalogue: Catalogue, name: str, lanes: int | None = None) -> None:
+        self._opened = catalogue.open(name, "cpu", 2, lanes)
+
+    def __enter__(self) -> OpenCircuit:
+        return self._opened
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+
+def proved(opened: OpenCircuit, name: str, witness: Path) -> PartProof:
+    return opened.prove(opened.prepare(witness_request(name, witness)), 0)
