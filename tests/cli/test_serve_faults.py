@@ -6,7 +6,6 @@ Numbers are those of docs/cases.md: D2 a case of group D, ``test_15`` a fault of
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,16 +17,14 @@ from typing import Any
 from urllib.request import urlopen
 
 import grpc
-import psutil
 import pytest
-from files import files, sections, slow_files, wtns_bytes
+from daemon_answers import expect_valid, job_of, owners
+from files import files, slow_files, wtns_bytes
 
-import cuzk as library
 from circuits import chain
 from cuzk.curves import BN254
 from cuzk.errors import (
     Cancelled,
-    CuzkError,
     DeadlineExceeded,
     FormatError,
     ProofError,
@@ -51,14 +48,8 @@ SLOW, QUICK = "slow", "quick"  # some hundredths of a second, a hundredth
 
 
 @pytest.fixture(scope="module")
-def changing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A key that tests damage, and put right again."""
-    return Path(shutil.copy(slow_files()[0], tmp_path_factory.mktemp("changing") / "c.zkey"))
-
-
-@pytest.fixture(scope="module")
-def daemon(changing: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    keys = {SLOW: slow_files()[0], QUICK: files("bn254").zkey, "changing": changing}
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    keys = {SLOW: slow_files()[0], QUICK: files("bn254").zkey}
     given = [word for name, key in keys.items() for word in ("--circuit", f"{name}={key}")]
     state = tmp_path_factory.mktemp("state")
     state.chmod(0o700)
@@ -85,16 +76,6 @@ def small(tmp_path: Path) -> Iterator[Served]:
         yield served
 
 
-def expect_valid(key: Path, result: ProofResult) -> None:
-    vk = library.load_verifying_key(key)
-    signals = library.load_public(result.public, BN254)
-    assert library.verify(vk, signals, library.load_proof(result.proof, BN254))
-
-
-def job_of(client: Client, name: str) -> dict[str, Any]:
-    return next(job for job in client.status()["jobs"] if job["id"] == name)
-
-
 def unended(client: Client) -> int:
     return sum(client.status()["states"].values())
 
@@ -109,14 +90,6 @@ def added(totals: list[dict[str, Any]]) -> Counter[str]:
 
 def total(client: Client) -> Counter[str]:
     return added(client.status()["totals"])
-
-
-def owners(client: Client) -> list[str]:
-    """Of memory: keys and what processes take apart."""
-    found = [owner for owner in _held(client) if not owner.startswith("key ")]
-    processes = {"process of the daemon", "process on cpu"}
-    assert processes <= {*found}
-    return [owner for owner in found if owner not in processes]
 
 
 def test_3_one_id_from_many_clients_is_one_job(daemon: Served, client: Client) -> None:
@@ -391,70 +364,3 @@ def test_d19_a_failure_is_shown_with_its_reason_and_its_time(
     assert before < shown["ended"] < time.time()
     assert "alert" not in client.metrics()
     assert daemon.said(r"failed '<script>.*invalid-proof")
-
-
-def test_g17_an_evicted_key_gives_its_memory_back(daemon: Served, client: Client) -> None:
-    """To base, however often it comes and goes; while it is loaded its file is mapped."""
-    (worker,) = [psutil.Process(each["process"]) for each in client.status()["workers"]]
-    key, sizes = slow_files()[0], []
-
-    def mapped() -> bool:
-        return any(each.path == str(key) for each in worker.memory_maps())
-
-    for number in range(12):
-        client.prove_circuit(SLOW, slow_files()[1])
-        assert mapped()
-        until(lambda: not owners(client))
-        was_loaded, freed = client.evict(SLOW)
-        assert was_loaded
-        assert freed >= key.stat().st_size
-        assert not mapped()
-        assert f"key {SLOW} on cpu" not in _held(client)
-        if number > 1:
-            sizes.append(worker.memory_info().rss)
-    assert min(sizes[-3:]) - sizes[0] < 8 * MIB, sizes
-    assert daemon.process.poll() is None
-
-
-def _held(client: Client) -> list[str]:
-    return [owner for memory in client.status()["memories"] for owner in memory["owners"]]
-
-
-def overwrite(path: Path, at: int, data: bytes) -> None:
-    with path.open("r+b") as file:
-        file.seek(at)
-        file.write(data)
-
-
-def test_23_a_key_that_changes_makes_no_wrong_proof(client: Client, changing: Path) -> None:
-    """Loaded and mapped, written over in place, in the middle of its points: withheld, and the reason told."""
-    whole = changing.read_bytes()
-    witness = slow_files()[1]
-    expect_valid(changing, client.prove_circuit("changing", witness))
-    offset, length = sections(whole)[8]  # points of C
-    overwrite(changing, offset, whole[offset + 64 : offset + 128] * (length // 64))
-    job = client.submit_circuit("changing", witness, id="damaged").job
-    with pytest.raises(CuzkError) as refused:
-        client.wait(job)
-    assert refused.value.code in ("invalid-proof", "bad-format", "not-ready")
-    assert job_of(client, "damaged")["state"] == "failed"
-    overwrite(changing, 0, whole)
-    client.evict("changing")
-    expect_valid(changing, client.prove_circuit("changing", witness, id="damaged"))
-
-
-def test_4_a_key_that_is_cut_while_it_is_mapped_costs_its_own_jobs_only(
-    daemon: Served, client: Client, changing: Path
-) -> None:
-    """What reads past the file's end kills a process: not the daemon's, and no other job fails."""
-    whole = changing.read_bytes()
-    expect_valid(changing, client.prove_circuit("changing", slow_files()[1]))
-    with changing.open("r+b") as file:
-        file.truncate(4096)
-    with pytest.raises(CuzkError):
-        client.prove_circuit("changing", slow_files()[1], id="cut")
-    expect_valid(slow_files()[0], client.prove_circuit(SLOW, slow_files()[1]))
-    assert daemon.process.poll() is None
-    changing.write_bytes(whole)
-    client.evict("changing")
-    expect_valid(changing, client.prove_circuit("changing", slow_files()[1], id="cut"))
