@@ -16,7 +16,7 @@ prove: .venv/installed
 	$(BIN)/cuzk verify out/membership20.zkey out/public.json out/proof.json
 
 test: .venv/installed .venv/test
-	$(BIN)/pytest -n 2 -m "not slow and not interop and not browser" -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true
+	$(BIN)/pytest -n 2 -m "not slow and not interop and not browser" -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 check: .venv/installed .venv/check
 	$(BIN)/ruff check
