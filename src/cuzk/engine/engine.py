@@ -39,6 +39,7 @@ from cuzk.engine.worker import Worker
 from cuzk.errors import CuzkError, DeadlineExceeded, NotReady, Unavailable, UnknownJob
 
 LOOK_AGAIN = 0.2  # seconds: is a worker that died back?
+AFTER_A_BUG = 5.0  # seconds until a planning step that failed is made again, or as soon as anything happens
 DRAINED = 1.0  # seconds between two looks at what a drain waits for: a job of it may come to wait for its key
 EXPIRY = 60.0  # seconds between two looks for results that are too old
 
@@ -252,7 +253,7 @@ class Engine:
             asyncio.get_running_loop().call_soon(self._step)
 
     def _step(self) -> None:
-        """Plan, and begin what is planned. What fails here is a bug: logged, and the engine goes on."""
+        """Plan, and begin what is planned. What fails here is a bug: logged, tried again later, and the engine goes on."""
         self._awake = False
         if not self._running:
             return
@@ -268,8 +269,10 @@ class Engine:
                 self._actions.carry_out(action)
         except Exception:
             LOG.exception("a planning step failed: this is a bug")
+            self._look_again(AFTER_A_BUG)
+            return
         if state.jobs.live and not all(station.alive for station in state.stations.values()):
-            self._look_again()
+            self._look_again(LOOK_AGAIN)
 
     def _refuse(self, circuits: list[tuple[str, bool]]) -> None:
         """Jobs that no worker can prove any more: a key's real size is known."""
@@ -280,10 +283,10 @@ class Engine:
                     if live.critical == critical:
                         self._endings.fail(live, error)
 
-    def _look_again(self) -> None:
+    def _look_again(self, seconds: float) -> None:
         if self._look is not None:
             self._look.cancel()
-        self._look = asyncio.get_running_loop().call_later(LOOK_AGAIN, self._wake)
+        self._look = asyncio.get_running_loop().call_later(seconds, self._wake)
 
     def _lost(self, name: str) -> None:
         if self._running:
