@@ -39,7 +39,7 @@ from cuzk.engine.worker import Worker
 from cuzk.errors import CuzkError, DeadlineExceeded, NotReady, Unavailable, UnknownJob
 
 LOOK_AGAIN = 0.2  # seconds: is a worker that died back?
-AFTER_A_BUG = 5.0  # seconds until a planning step that failed is made again, or as soon as anything happens
+AFTER_A_BUG = 5.0  # seconds until a planning step that failed is made again
 DRAINED = 1.0  # seconds between two looks at what a drain waits for: a job of it may come to wait for its key
 EXPIRY = 60.0  # seconds between two looks for results that are too old
 
