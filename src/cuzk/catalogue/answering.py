@@ -10,6 +10,7 @@ seconds; as long as it hangs, and until one was prompt again, nobody waits. The 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +21,8 @@ from cuzk.engine.catalogue import Catalogue, CircuitEntry, Device, Needs, OpenCi
 from cuzk.engine.request import Request
 from cuzk.errors import CuzkError, NotReady
 
+LOOKING = "look at "
+BEGINNING = 0.3  # seconds for a thread whose start a signal broke into
 WAIT = 1.0  # seconds: a look at a file of the page cache takes 0.1 ms, and may wait for a processor on a busy machine
 GOOD = 30.0  # seconds for which the answer of the look before is taken: no circuit is refused for one slow look
 
@@ -48,7 +51,7 @@ class Look:
         self.began = time.monotonic()
         self.ended = 0.0
         work = (catalogue, circuit, devices)
-        Thread(target=self._look, args=work, name=f"look at {circuit}", daemon=True).start()
+        Thread(target=self._look, args=work, name=LOOKING + circuit, daemon=True).start()
 
     def _look(self, catalogue: LookedAt, circuit: str, devices: Sequence[str]) -> None:
         try:
@@ -62,6 +65,18 @@ class Look:
             self.error = error
         self.ended = time.monotonic()
         self.done.set()
+
+
+def await_looks(seconds: float) -> None:
+    """Before a process ends: a look in native code would meet the interpreter's end there, which aborts the process. One that
+    hangs in the system is given up."""
+    began = time.monotonic()
+    while (waited := time.monotonic() - began) < seconds:
+        looks = [each for each in threading.enumerate() if each.name.startswith(LOOKING)]
+        beginning = waited < BEGINNING and any(each.ident is None for each in looks)
+        if not beginning and not any(each.is_alive() for each in looks):
+            return
+        time.sleep(0.005)
 
 
 class AnsweringCatalogue:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from cuzk.catalogue.answering import AnsweringCatalogue
+from cuzk.catalogue.answering import AnsweringCatalogue, await_looks
 from cuzk.catalogue.catalogue import Catalogue
 from cuzk.cli.app import cuzk_group, environment
 from cuzk.cli.log_limit import spare_the_log
@@ -29,6 +29,7 @@ from cuzk.errors import CuzkError, FormatError, InternalError
 from cuzk.server.daemon import run_daemon
 
 LOG = logging.getLogger("cuzk.serve")
+LEAVING = 5.0  # seconds for looks at files that are under way when the daemon ends
 FIRST_LOOK = 10.0  # seconds that keys have at the start, from disks that sleep
 NO_CIRCUITS = "no circuits: give --circuit ID=KEY, or a [[circuit]] in the settings"
 
@@ -209,3 +210,4 @@ def serve(settings: Settings, catalogue: Catalogue) -> int:
         return asyncio.run(run_daemon(engine, journal, settings, manager()))
     finally:
         journal.close()
+        await_looks(LEAVING)
